@@ -6,6 +6,7 @@ from the bytes that it received.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
@@ -132,6 +133,17 @@ def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
     raise LocalProtocolError(
         f"randomizer: expected a table or a family of the wire, found {type(randomizer).__name__}"
     )
+
+
+def question_digest(
+    query: Query, schema: Schema, randomizer: Randomizer, repeat: Repeat | None, epoch: int
+) -> bytes:
+    """Return the digest under which devices freeze an answer: of one question, in one epoch."""
+    digest = hashlib.sha256(query.digest(schema) + randomizer.canonical).digest()
+    if repeat is None:
+        return digest
+    period = repeat.every_days.to_bytes(8, "big") + epoch.to_bytes(8, "big")
+    return hashlib.sha256(b"askance epoch v1\0" + digest + period).digest()
 
 
 def _encode_table(table: Table) -> randomizer_pb2.Table:

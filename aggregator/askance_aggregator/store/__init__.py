@@ -62,6 +62,7 @@ from askance_aggregator.store.locations import (
 )
 from askance_aggregator.store.management import Management, SubmissionNote
 from askance_aggregator.store.moves import MOVE_ID_BYTES, MoveContext, Moved
+from askance_aggregator.store.outer import OuterRelease, OuterReleases, OuterTerms
 from askance_aggregator.store.replicas import (
     COUNTED_S,
     LEASE_S,
@@ -121,6 +122,9 @@ __all__ = [
     "Moved",
     "NonceKnown",
     "OpenRounds",
+    "OuterRelease",
+    "OuterReleases",
+    "OuterTerms",
     "PostgresqlLocation",
     "Receiving",
     "ReplicaCounts",

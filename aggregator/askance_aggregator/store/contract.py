@@ -12,6 +12,7 @@ from askance_aggregator.store.backups import Manifest, RestoreNote
 from askance_aggregator.store.certificates import CertificateStore
 from askance_aggregator.store.listing import Listing, StudyEntry, StudyState
 from askance_aggregator.store.management import Management
+from askance_aggregator.store.outer import OuterReleases
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention
@@ -213,6 +214,11 @@ class Store(Protocol):
     @property
     def webhooks(self) -> WebhookQueue:
         """Ends of studies on their way to webhooks."""
+        ...
+
+    @property
+    def outer(self) -> OuterReleases:
+        """Releases of tallies, and whose answers they count."""
         ...
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:

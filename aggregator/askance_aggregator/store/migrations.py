@@ -197,6 +197,7 @@ KIND = FileKind(
         _WORDS.step(steps.WEBHOOKS),
         _WORDS.step(steps.APPROVALS),
         _WORDS.step(steps.COMPLETION),
+        _WORDS.step(steps.OUTER),
         _WORDS.step(steps.LEAF_KEYS),
         _WORDS.step(steps.TOKEN_TAGS),
     ),

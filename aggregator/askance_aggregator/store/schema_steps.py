@@ -199,6 +199,30 @@ CREATE TABLE study_words (
 CREATE INDEX retention_by_end ON retention (ended_unix_s, study);
 """
 
+# What was published of which frozen question, and whose answers it counts (see `outer`).
+OUTER = """
+CREATE TABLE outer_account (
+  single {small} PRIMARY KEY CHECK (single = 1),
+  inverse_delta {integer} NOT NULL,
+  began_unix_s {integer} NOT NULL
+){end};
+CREATE TABLE outer_releases (
+  number {integer} PRIMARY KEY,
+  request {blob} NOT NULL UNIQUE CHECK ({bytes_of}(request) = 32),
+  study {integer} NOT NULL REFERENCES studies (number),
+  question {blob} NOT NULL CHECK ({bytes_of}(question) = 32),
+  randomizer {blob} NOT NULL,
+  users {blob} NOT NULL,
+  again {blob} NOT NULL
+){end};
+CREATE TABLE outer_curves (
+  randomizer {blob} NOT NULL,
+  answers {integer} NOT NULL,
+  points {text} NOT NULL,
+  PRIMARY KEY (randomizer, answers)
+){keyed};
+"""
+
 # At most one row: the store is the unfinished target of a move, or was moved away (see `moves`).
 MOVES = """
 CREATE TABLE moves (

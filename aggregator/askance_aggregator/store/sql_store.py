@@ -38,6 +38,7 @@ from askance_aggregator.store.dialect import (
 )
 from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
 from askance_aggregator.store.management import Management
+from askance_aggregator.store.outer import OuterReleases
 from askance_aggregator.store.register import Register
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention, note_end, reports_deleted
@@ -82,6 +83,7 @@ class SqlStore(ABC):
         self.listing = Listing(dialect)
         self.audit = AuditLog(dialect)
         self.webhooks = WebhookQueue(dialect)
+        self.outer = OuterReleases(dialect, replicas)
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
         listed = checked_devices(devices)

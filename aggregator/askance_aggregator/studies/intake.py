@@ -226,6 +226,10 @@ class Intake:
         self._heard[reports.cohort][where] = True
         return counted
 
+    def answers(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Return for each group who answered, and who of them had before (see `SymbolTable`)."""
+        return tuple(table.answers() for table in self._tables)
+
     def tallies(self) -> tuple[Tally, ...]:
         """Close the round."""
         return tuple(table.tally() for table in self._tables)

@@ -126,8 +126,8 @@ class SymbolTable:
         self._group = group
         self._symbols = np.zeros((members, width), np.uint8)
         self._answered = np.zeros(members, np.bool_)
+        self._again = np.zeros(members, np.bool_)  # answered before, as the device says
         self._refusals: dict[Reason, int] = {}
-        self._reused = 0
         self._settled = np.zeros(members, np.bool_)
         self._open = members
 
@@ -154,7 +154,7 @@ class SymbolTable:
         """Enter the symbol of members; the caller has checked it and that none is settled."""
         self._symbols[where] = np.frombuffer(symbol, np.uint8)
         self._answered[where] = True
-        self._reused += reused * count_of(where)
+        self._again[where] = reused
         self._settle(where)
 
     def refuse(self, where: Where, reason: Reason) -> None:
@@ -165,6 +165,11 @@ class SymbolTable:
     def _settle(self, where: Where) -> None:
         self._settled[where] = True
         self._open -= count_of(where)
+
+    def answers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the users who answered, and those of them who had before; both sorted."""
+        members = self._group.cohort.members
+        return members[self._answered], members[self._again]
 
     def _leaves(self) -> Iterable[bytes]:
         group, key = self._group, self._group.salting_key
@@ -189,7 +194,7 @@ class SymbolTable:
             asked=group.cohort.size,
             root=merkle_root(self._leaves()),
             refusals=tuple(sorted(self._refusals.items())),
-            reused=self._reused,
+            reused=int(self._again.sum()),
             salted=True,
         )
 

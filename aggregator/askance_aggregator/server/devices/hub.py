@@ -254,6 +254,8 @@ class Hub:
             await self._stored.enter_new(opened)  # no replica takes a report of it any more
             with suppress(StoreError):  # the study goes on without this note
                 await self._run(self._note_completion, opened)
+            # Durable before the tallies are returned, and so before any is published.
+            await self._run(self._store.outer.record, opened.study_digest, opened.releases())
             return opened.tallies()
         finally:
             self._retire(opened)

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.encoding import encode_randomizer, question_digest, read_terms
 from askance_aggregator.exchange import (
     encode_response,
 )
@@ -19,6 +20,7 @@ from askance_aggregator.server.devices.states import (
     RoundEvent,
     RoundState,
 )
+from askance_aggregator.store import OuterRelease
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import CheckedReports, Intake
 from askance_aggregator.studies.rounds import Round
@@ -202,6 +204,25 @@ class OpenRound:
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tally of each group."""
         return self._intake.tallies()
+
+    def releases(self) -> list[OuterRelease]:
+        """Return what its tallies release: of each group with answers, its question and users."""
+        terms = read_terms(self._round.study.study)
+        return [
+            OuterRelease(
+                group.digest,
+                question_digest(
+                    group.query, terms.schema, group.randomizer, terms.repeat, self._round.epoch
+                ),
+                encode_randomizer(group.randomizer).SerializeToString(deterministic=True),
+                users,
+                again,
+            )
+            for group, (users, again) in zip(
+                self._round.groups, self._intake.answers(), strict=True
+            )
+            if len(users)
+        ]
 
     def owed(self, ordinal: int, known_studies: set[bytes]) -> list[bytes]:
         """The parts of responses that ask this user what it still owes, the study first."""

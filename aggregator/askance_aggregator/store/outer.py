@@ -1,0 +1,156 @@
+"""Releases of tallies, for the operator's account of what their readers learn of each user.
+
+A row per request whose tally was published: the frozen question's digest, and who answered. It is
+written when the round has closed and before its tally leaves the hub, so that nothing is published
+that is not in the account. A round that is closed again after a crash replaces its rows. Rows stay
+when reports and results are deleted: what was published stays published. They hold no answers.
+
+Curves are figures of the accountant's, kept because they take seconds to compute.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_rows, study_number
+from askance_aggregator.store.replicas import Replicas
+
+_TURN = 0x6F75746572  # "outer": numbers of releases have no gap and no order but that of commits
+_LEAST_INVERSE = 10**6  # of delta: at most 10^-6, and 1 / (100 enrolled)
+_NEW = "INSERT INTO outer_releases VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OuterRelease:
+    """Tally of one request that is published.
+
+    Args:
+      request: digest of the request.
+      question: digest under which devices freeze the answer.
+      randomizer: encoded.
+      users: ordinals whose answers it counts, rising.
+      again: those of them whose devices say that they had answered before, rising.
+    """
+
+    request: bytes
+    question: bytes
+    randomizer: bytes
+    users: NDArray[np.int64]
+    again: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class OuterTerms:
+    """Terms of the account, fixed at the first release.
+
+    Args:
+      delta: of one person over all releases.
+      began_unix_s: time of the first release, on the store's clock.
+    """
+
+    delta: Fraction
+    began_unix_s: int
+
+
+class OuterReleases:
+    """The account's rows. Safe to share between threads; durable when a method returns."""
+
+    def __init__(self, dialect: Dialect, replicas: Replicas) -> None:
+        self._dialect = dialect
+        self._replicas = replicas
+
+    def record(self, study: bytes, releases: Sequence[OuterRelease]) -> None:
+        """Add a closed round's releases, or replace them; for the study's driver alone.
+
+        The first of all fixes the delta of a person by the devices that are enrolled.
+        """
+        if not releases:
+            return
+
+        def step(execute: Execute) -> None:
+            number = study_number(execute, study)
+            self._replicas.check(execute, number)
+            self._dialect.take_turn(execute, _TURN)
+            ((enrolled,),) = execute(self._dialect.population, ()).fetchall()
+            execute(
+                "INSERT INTO outer_account VALUES"
+                f" (1, ?, {self._dialect.now_s}) ON CONFLICT DO NOTHING",
+                (max(_LEAST_INVERSE, 100 * int(enrolled)),),
+            )
+            for one in releases:
+                known = execute(
+                    "DELETE FROM outer_releases WHERE request = ? RETURNING number", (one.request,)
+                ).fetchall()
+                ((last,),) = execute(
+                    "SELECT coalesce(max(number), 0) FROM outer_releases", ()
+                ).fetchall()
+                place = known[0][0] if known else int(last) + 1
+                columns = (one.request, number, one.question, one.randomizer)
+                execute(_NEW, (place, *columns, _packed(one.users), _packed(one.again)))
+
+        self._dialect.write(step)
+
+    def terms(self) -> OuterTerms | None:
+        """Return the account's terms; None before the first release."""
+        row = first_row(self._dialect, "SELECT inverse_delta, began_unix_s FROM outer_account")
+        return None if row is None else OuterTerms(Fraction(1, int(row[0])), int(row[1]))
+
+    def releases(self, after: int = 0, most: int = 64) -> list[tuple[int, OuterRelease]]:
+        """Return the next releases with their numbers, the oldest first."""
+        rows = list_rows(
+            self._dialect,
+            "SELECT number, request, question, randomizer, users, again FROM outer_releases"
+            " WHERE number > ? ORDER BY number LIMIT ?",
+            (after, most),
+        )
+        return [
+            (int(number), OuterRelease(*map(bytes, keys), *map(_unpacked, (users, again))))
+            for number, *keys, users, again in rows
+        ]
+
+    def keep_curve(
+        self, randomizer: bytes, answers: int, epsilons: Sequence[float], deltas: Sequence[float]
+    ) -> None:
+        """Keep a curve of the accountant's; one that is kept stays."""
+        points = json.dumps([list(epsilons), list(deltas)])
+        self._dialect.write(
+            lambda execute: (
+                execute(
+                    "INSERT INTO outer_curves VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    (randomizer, answers, points),
+                ).rowcount
+            )
+        )
+
+    def curve(
+        self, randomizer: bytes, answers: int
+    ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """Return the epsilons and the deltas of a curve; None if it is not kept."""
+        row = first_row(
+            self._dialect,
+            "SELECT points FROM outer_curves WHERE randomizer = ? AND answers = ?",
+            (randomizer, answers),
+        )
+        if row is None:
+            return None
+        epsilons, deltas = json.loads(row[0])
+        return tuple(epsilons), tuple(deltas)
+
+
+def _packed(users: NDArray[np.int64]) -> bytes:
+    """A bit per ordinal, compressed."""
+    held = np.zeros(int(users[-1]) + 1 if len(users) else 0, np.bool_)
+    held[users] = True
+    return zlib.compress(np.packbits(held).tobytes(), 1)
+
+
+def _unpacked(data: bytes) -> NDArray[np.int64]:
+    bits = np.frombuffer(zlib.decompress(bytes(data)), np.uint8)
+    return np.flatnonzero(np.unpackbits(bits)).astype(np.int64)

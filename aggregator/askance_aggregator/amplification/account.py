@@ -33,6 +33,9 @@ LIARS = Fraction(1, 100)
 DELTA = Fraction(1, 1_000_000)
 """The most delta that a person is charged over all releases of an account."""
 
+_LITTLE = 0.99
+"""Share of the local epsilon above which that one alone is stated: delta itself takes as much."""
+
 HOLDS_FOR = "replace-one in a user's record, given who answers"
 
 
@@ -128,7 +131,7 @@ def outer_of(batches: Sequence[Batch], delta: Fraction, liars: Fraction = LIARS)
                 for b in together
             )
         )
-        if spent >= local:
+        if spent > _LITTLE * local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)
@@ -147,7 +150,7 @@ def _local(randomizer: Randomizer) -> float:
 
 
 _PICO = 10**12  # charges are whole pico-nats, rounded upward: sums are exact and have no order
-_OCTAVES = range(-7, 5)  # budgets of the Renyi bound: 2^-7 .. 2^5 nats, an order per octave
+_OCTAVES = range(-7, 8)  # budgets of the Renyi bound: 2^-7 .. 2^8 nats, an order per octave
 _PER_OCTAVE = 8
 _BITS = 8  # of a number of answers that curves are made for: others are rounded down, by Lemma 1
 
@@ -262,7 +265,7 @@ class OuterAccount:
         charged = self._sums[:, 0] > 0
         rows, sizes = self._sums[charged], sizes[charged]
         stated, plain = self._epsilons(rows), _nats(rows[:, 0])
-        local = stated >= plain
+        local = stated > _LITTLE * plain
         worth = np.minimum(stated, plain)
         users = int(sizes.sum())
         order = np.argsort(worth)

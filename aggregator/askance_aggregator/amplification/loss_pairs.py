@@ -150,13 +150,10 @@ def composed_epsilon(steps: Sequence[tuple[LossPair, int]], delta: Fraction) -> 
     transform = np.ones(length // 2 + 1, np.complex128)
     scale, first = 0.0, 0
     for law, count in laws:
-        half = len(law) // 2
-        with np.errstate(under="ignore"):  # from the top, so that nothing overflows
-            tilted = law * np.exp(theta * step * (np.arange(len(law)) - 2.0 * half))
-        weight = float(tilted.sum())
-        scale += count * (log(weight) + theta * step * half)
-        first -= count * half
-        transform *= np.fft.rfft(tilted / weight, length) ** count
+        tilted, exponent = _tilted(law, theta * step)
+        scale += count * exponent
+        first -= count * (len(law) // 2)
+        transform *= np.fft.rfft(tilted, length) ** count
     masses = np.maximum(np.fft.irfft(transform, length), 0.0)
     losses = step * (first + np.arange(length))
     error = (total + 3) * 8 * np.log2(length) * 2.0**-52  # in the 2-norm, of a law of norm <= 1
@@ -203,16 +200,21 @@ def _tilt(laws: Sequence[tuple[_Floats, int]], step: float, delta: float) -> flo
     grid = np.geomspace(1e-3, 1e5, 97)
     best, found = inf, 0.0
     for theta in grid:
-        exponent = 0.0
-        for law, count in laws:
-            losses = step * (np.arange(len(law)) - len(law) // 2)
-            top = float(theta * losses[-1])
-            with np.errstate(under="ignore"):
-                exponent += count * (top + log(float((law * np.exp(theta * losses - top)).sum())))
+        exponent = sum(count * _tilted(law, float(theta) * step)[1] for law, count in laws)
         bound = (exponent - log(delta)) / theta
         if bound < best:
             best, found = bound, float(theta)
     return found
+
+
+def _tilted(law: _Floats, slope: float) -> tuple[_Floats, float]:
+    """Return a law on a lattice times e^(slope place), of sum 1, and the logarithm of its sum."""
+    places = np.arange(len(law)) - len(law) // 2
+    top = int(places[np.flatnonzero(law)[-1]])  # from there, so that nothing overflows
+    with np.errstate(under="ignore"):
+        tilted = law * np.exp(np.minimum(slope * (places - top), 0.0))
+    weight = float(tilted.sum())
+    return tilted / weight, log(weight) + slope * top
 
 
 def _lower_hull(points: Sequence[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from askance_client.printable import printable
 
-_TO_IES = ("ry", "dy")  # of query and study, but not of day
+_TO_IES = ("ry", "dy", "lly")  # of query, study and tally, but not of day
 
 
 def counted(number: int, thing: str) -> str:

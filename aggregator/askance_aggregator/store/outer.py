@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +81,8 @@ class OuterReleases:
             self._dialect.take_turn(execute, _TURN)
             ((enrolled,),) = execute(self._dialect.population, ()).fetchall()
             execute(
-                "INSERT INTO outer_account VALUES"
-                f" (1, ?, {self._dialect.now_s}) ON CONFLICT DO NOTHING",
+                "INSERT INTO outer_account (single, inverse_delta, began_unix_s)"
+                f" VALUES (1, ?, {self._dialect.now_s}) ON CONFLICT DO NOTHING",
                 (max(_LEAST_INVERSE, 100 * int(enrolled)),),
             )
             for one in releases:
@@ -114,6 +115,32 @@ class OuterReleases:
             (int(number), OuterRelease(*map(bytes, keys), *map(_unpacked, (users, again))))
             for number, *keys, users, again in rows
         ]
+
+    def number(self) -> int:
+        """Return the number of releases."""
+        row = first_row(self._dialect, "SELECT count(*) FROM outer_releases")
+        return 0 if row is None else int(row[0])
+
+    def keep_figures(self, counted: int, figures: str) -> None:
+        """Keep the account's figures as JSON, unless those of later releases are kept.
+
+        Args:
+          counted: number of the last release that they count.
+          figures: JSON object.
+        """
+        self._dialect.write(
+            lambda execute: (
+                execute(
+                    "UPDATE outer_account SET counted = ?, figures = ? WHERE counted <= ?",
+                    (counted, figures, counted),
+                ).rowcount
+            )
+        )
+
+    def figures(self) -> dict[str, Any] | None:
+        """Return the figures that are kept; None before the first."""
+        row = first_row(self._dialect, "SELECT figures FROM outer_account WHERE figures <> ''")
+        return None if row is None else dict(json.loads(row[0]))
 
     def keep_curve(
         self, randomizer: bytes, answers: int, epsilons: Sequence[float], deltas: Sequence[float]

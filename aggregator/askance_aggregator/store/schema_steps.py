@@ -204,7 +204,9 @@ OUTER = """
 CREATE TABLE outer_account (
   single {small} PRIMARY KEY CHECK (single = 1),
   inverse_delta {integer} NOT NULL,
-  began_unix_s {integer} NOT NULL
+  began_unix_s {integer} NOT NULL,
+  counted {integer} NOT NULL DEFAULT 0,
+  figures {text} NOT NULL DEFAULT ''
 ){end};
 CREATE TABLE outer_releases (
   number {integer} PRIMARY KEY,

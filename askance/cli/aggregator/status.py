@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from decimal import ROUND_CEILING, Decimal
+from typing import TYPE_CHECKING, Any
 
 from askance.cli.aggregator.common import (
     add_command,
@@ -26,7 +27,8 @@ _ASKS = (
     "Reads the state of the store and of the replicas that share it, and asks the process that"
     " listens for its own."
 )
-_NESTED = ("serving", "address", "replicas", "seen", "rounds", "webhooks")  # shown otherwise
+# Entries that are shown otherwise.
+_NESTED = ("serving", "address", "replicas", "seen", "rounds", "webhooks", "outer")
 _OF_PROCESS = ("reports", "failures_in_a_row", "commit_failures", "certificate_ends_unix_s")
 
 
@@ -65,6 +67,8 @@ def _status(arguments: argparse.Namespace) -> int:
         print(f"  {replica_line(replica)}")
     for webhook in found.webhooks:
         print(f"  {webhook_line(webhook)}")
+    if found.outer is not None:
+        print(f"  {outer_line(found.outer)}")
     return 0
 
 
@@ -134,6 +138,31 @@ def webhook_line(webhook: WebhookFigures) -> str:
     error = f"; last error: {webhook.last_error}" if webhook.last_error else ""
     counts = f"{webhook.pending:,} pending{waits}, {webhook.failed:,} failed"
     return f"webhook {webhook.receiver}: {counts}, {webhook.delivered:,} delivered{error}"
+
+
+def outer_line(outer: Mapping[str, Any]) -> str:
+    """Format the outer account: what readers of all tallies learn of a user, at most."""
+    from askance_client.service.clock import utc_text
+
+    since = utc_text(outer["began_unix_s"])
+    counts = f"{counted(outer['users'], 'user')} of {counted(outer['releases'], 'tally')}"
+    head = f"towards readers of tallies: {counts} since {since}"
+    waiting = f"; {outer['waiting']:,} not counted yet" if outer["waiting"] else ""
+    if outer["epsilon"] is None:
+        return f"{head}, the local epsilons alone{waiting}"
+    late = " (more users are enrolled than it was fixed for)" if outer["late"] else ""
+    return (
+        f"{head}, epsilon at most {_upward(outer['epsilon'])}, for half of them at most"
+        f" {_upward(outer['median'])}, at delta {_upward(outer['delta'])}{late};"
+        f" {counted(outer['local_only'], 'user')} with the local epsilon alone{waiting}"
+    )
+
+
+def _upward(value: float) -> str:
+    """Format a bound with three digits, of which none is below it."""
+    exact = Decimal(repr(value))
+    step = Decimal((0, (1,), exact.adjusted() - 2))
+    return f"{float(exact.quantize(step, ROUND_CEILING)):.3g}"
 
 
 def _why(found: Status) -> str:

@@ -60,7 +60,12 @@ from askance_aggregator.server.process.silence import SilenceReader
 from askance_aggregator.server.process.tokens import read_enrolment_key
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
-from askance_aggregator.server.studies import Collector, StudyManager, SubmissionLimits
+from askance_aggregator.server.studies import (
+    Collector,
+    OuterCounter,
+    StudyManager,
+    SubmissionLimits,
+)
 from askance_aggregator.server.webhooks.deliverer import delivering
 from askance_aggregator.store import AuditLog, Store
 from askance_client.addresses import Address
@@ -277,6 +282,8 @@ class _Beside:
             configuration.devices.lapse_after_days,
         )
 
+        self.outer_counter = OuterCounter(store)
+
     def resume(self, server: AggregatorServer, address: str) -> int:
         """Go on with open studies, then let the health service say that all is served.
 
@@ -329,6 +336,7 @@ class _Beside:
             now_s=self._now_s,
             observer=self._observer,
             deleted=self.collector.wake,
+            ended=self.outer_counter.wake,
         )
         manager = self.manager
         callers = Callers(
@@ -370,17 +378,22 @@ class _Beside:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Delete what is due, in a thread of its own, for the length of a block."""
-        thread = threading.Thread(
-            target=self.collector.run, args=(self._stopping,), name="askance-collector", daemon=True
-        )
-        thread.start()
+        """Delete what is due, and count releases, in threads of their own, during a block."""
+        chores = ((self.collector, "askance-collector"), (self.outer_counter, "askance-outer"))
+        threads = [
+            threading.Thread(target=chore.run, args=(self._stopping,), name=name, daemon=True)
+            for chore, name in chores
+        ]
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             self._stopping.set()
-            self.collector.wake()
-            thread.join(_COLLECTION_S)
+            for chore, _ in chores:
+                chore.wake()
+            for thread in threads:
+                thread.join(_COLLECTION_S)
 
 
 def counts_signer(configuration: Configuration) -> CountsSigner | None:

@@ -66,6 +66,8 @@ class Status:
       audit_digest: of the last entry of the audit log, in hexadecimal, to be kept elsewhere for
         `audit verify --expect`; None: the log is empty, or this user cannot read the store.
       webhooks: the queues of results that are sent on, with the last error of each.
+      outer: guarantee towards readers of tallies, over all releases and users; None: no tally was
+        published, or none is counted yet.
     """
 
     serving: bool
@@ -85,6 +87,7 @@ class Status:
     replicas: Sequence[ReplicaEntry] = ()
     audit_digest: str | None = None
     webhooks: Sequence[WebhookFigures] = ()
+    outer: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -156,7 +159,17 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
             replicas=replicas,
             audit_digest=None if head is None else head.digest.hex(),
             webhooks=store.webhooks.figures(),
+            outer=_outer(store),
         )
+
+
+def _outer(store: Store) -> dict[str, Any] | None:
+    """Read the outer account's figures, when it began, and how many tallies it does not count."""
+    terms, figures = store.outer.terms(), store.outer.figures()
+    if terms is None or figures is None:
+        return None
+    waiting = store.outer.number() - figures["releases"]
+    return figures | {"began_unix_s": terms.began_unix_s, "waiting": waiting}
 
 
 def read_silence(configuration: Configuration) -> Silence:

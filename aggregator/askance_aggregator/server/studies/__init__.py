@@ -9,8 +9,8 @@ It ends once, and its end is durable before it is reported. A disk that fails en
 tried again, and the devices wait. An analyst sees its own studies and no others.
 
 `submissions` checks what may be submitted, `approvals` what an approver decides, `manager` manages
-the studies, `runs` runs one, `epochs` has the days of a repeated one, and `collector` deletes what
-ended ones left when it is due.
+the studies, `runs` runs one, `epochs` has the days of a repeated one, `collector` deletes what
+ended ones left when it is due, and `outer_counter` keeps the account of what was published.
 """
 
 from askance_aggregator.server.studies.approvals import ApprovalRefused, Approver
@@ -21,6 +21,7 @@ from askance_aggregator.server.studies.manager import (
     UnknownEpoch,
     UnknownStudy,
 )
+from askance_aggregator.server.studies.outer_counter import OuterCounter
 from askance_aggregator.server.studies.statuses import StudyStatus, population_status
 from askance_aggregator.server.studies.submissions import SubmissionLimits
 from askance_aggregator.studies.submitted import SubmissionRefused
@@ -32,6 +33,7 @@ __all__ = [
     "Collected",
     "Collector",
     "KeepLimits",
+    "OuterCounter",
     "ResultsDeleted",
     "StudyManager",
     "StudyStatus",

@@ -89,6 +89,7 @@ class StudyManager:
       look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
       random_bytes: source of the studies' leaf keys.
       deleted: is called when an analyst has deleted something, so that its rows are removed soon.
+      ended: is called when a study has ended.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class StudyManager:
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._fleet = fleet
@@ -113,6 +115,7 @@ class StudyManager:
         self._look_s = look_s
         self._random_bytes = random_bytes
         self._deleted = deleted
+        self._ended = ended
         self._needs_approval = self._limits.approval
         self._statuses = StudyStatuses(store, fleet, now_s, needs_approval=self._needs_approval)
         self._lock = threading.Lock()
@@ -505,6 +508,7 @@ class StudyManager:
             self._give_back(digest)
         if run.conclusion is not None:
             self._fleet.forget(digest)
+            self._ended()
         elif not (self._stopped or run.released):
             self._fleet.suspend(digest)
 

@@ -219,9 +219,9 @@ STEPS = (
     _WORDS.step(steps.WEBHOOKS) + _RESULTS,
     _WORDS.step(steps.APPROVALS),
     _ANSWERS + _WORDS.step(steps.COMPLETION),
-    _WORDS.step(steps.OUTER),
     _WORDS.step(steps.LEAF_KEYS),
     _WORDS.step(steps.TOKEN_TAGS),
+    _WORDS.step(steps.OUTER),
 )
 VERSION = len(STEPS)
 

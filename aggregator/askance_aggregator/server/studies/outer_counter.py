@@ -1,0 +1,107 @@
+"""Counter of the outer guarantee: keeps the operator's account of all releases up to date."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from fractions import Fraction
+from functools import lru_cache
+from math import tanh
+
+from askance_aggregator.amplification import Curve, curve
+from askance_aggregator.amplification.account import OuterAccount, Release
+from askance_aggregator.composition.rounding import upward
+from askance_aggregator.encoding import encode_randomizer
+from askance_aggregator.store import Store
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.codec import parse
+from askance_client.codec.randomizers import decode_randomizer
+from askance_client.errors import StoreError
+from askance_client.randomizers import Randomizer
+from askance_protos.v1 import randomizer_pb2
+
+_LOGGER = logging.getLogger(__name__)
+LEAST_ANSWERS = 64
+"""Fewer honest answers have the local epsilon here: no curve is computed, and little is lost."""
+_EVERY_S = 3_600.0  # unless woken: epochs of a study end without its end
+_AGAIN_S = 60.0  # after a store that failed
+
+
+class OuterCounter:
+    """Counts what the store's releases cost each user; for one thread, but for `wake`.
+
+    The account lives in memory, and is entered again from the store's rows at each start. Its
+    figures are kept in the store, with the number of the last release that they count.
+
+    Args:
+        compute: makes a curve that the store does not have.
+    """
+
+    def __init__(self, store: Store, compute: Callable[[Randomizer, int], Curve] = curve) -> None:
+        self._store = store
+        self._compute = compute
+        self._account: OuterAccount | None = None
+        self._counted = 0
+        self._woken = threading.Event()
+        self._curve = lru_cache(maxsize=1024)(self._stored_curve)
+
+    def wake(self) -> None:
+        """Let `run` count at once; for any thread."""
+        self._woken.set()
+
+    def run(self, stopping: threading.Event) -> None:
+        """Count now and when woken, until `stopping` is set and `wake` called."""
+        while not stopping.is_set():
+            self._woken.clear()
+            try:
+                self.count()
+            except StoreError as error:
+                _LOGGER.error("the outer account waits for the store", exc_info=error)
+                self._woken.wait(_AGAIN_S)
+            else:
+                self._woken.wait(_EVERY_S)
+
+    def count(self) -> int:
+        """Enter the releases that came since, and return their number.
+
+        Raises:
+            StoreError: the store failed; what was entered stays entered.
+        """
+        releases = self._store.outer
+        terms = releases.terms()
+        if terms is None:
+            return 0
+        if self._account is None:
+            self._account = OuterAccount(terms.delta, curves=self._curve)
+        account, entered = self._account, 0
+        while page := releases.releases(self._counted):
+            for number, release in page:
+                randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
+                account.enter(Release(release.question, randomizer, release.users, release.again))
+                self._counted = number
+                entered += 1
+        if entered:
+            found = asdict(account.figures(self._store.population()))
+            releases.keep_figures(self._counted, json.dumps(found))
+        return entered
+
+    def _stored_curve(self, randomizer: Randomizer, answers: int) -> Curve:
+        """Return a kept curve, or compute it and keep it."""
+        local = upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
+        if answers < LEAST_ANSWERS:
+            return local_curve(local)
+        encoded = encode_randomizer(randomizer).SerializeToString(deterministic=True)
+        kept = self._store.outer.curve(encoded, answers)
+        if kept is not None:
+            return Curve(*kept)
+        made = self._compute(randomizer, answers)
+        self._store.outer.keep_curve(encoded, answers, made.epsilons, made.deltas)
+        return made
+
+
+def local_curve(epsilon: float) -> Curve:
+    """Return the curve of a report alone, by the local epsilon: that of randomized response."""
+    return Curve((0.0, epsilon), (min(1.0, tanh(epsilon / 2) * (1 + 2.0**-50)), 0.0))

@@ -1,0 +1,124 @@
+"""From a round's closing to the operator's account: each answer once, before its tally is shown."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askance_aggregator.amplification import Curve
+from askance_aggregator.encoding import encode_randomizer, question_digest
+from askance_aggregator.families import best_for
+from askance_aggregator.queries import predicate
+from askance_aggregator.server.studies import OuterCounter
+from askance_aggregator.server.studies.outer_counter import local_curve
+from askance_aggregator.store import OuterRelease, SqliteStore
+from askance_client.device.examination import _question
+from askance_client.messages import Repeat
+from askance_client.queries import Integer, Schema
+from askance_client.randomizers import Randomizer
+from tests.aggregator.server.studies.conftest import RunIn
+from tests.aggregator.store.test_contract import FIRST, STUDY
+from tests.faults.deployment import Deployment
+from tests.faults.people import PEOPLE, Setup
+
+BIT = best_for(2, 10**9)
+ENCODED = encode_randomizer(BIT).SerializeToString(deterministic=True)
+
+
+async def answered(deployment: Deployment) -> None:
+    for phone in deployment.phones:
+        await phone.check_in()
+        await phone.check_in()
+    await deployment.settle()
+
+
+def test_a_round_is_released_with_its_question_and_its_users(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        await deployment.submit(0)
+        await answered(deployment)
+        await deployment.submit(1)  # the same question, in another study
+        await answered(deployment)
+        (_, first), (_, second) = deployment.disk.store.outer.releases()
+        assert first.question == second.question
+        assert first.request != second.request
+        assert first.users.tolist() == second.users.tolist() == [0, 1, 2, 3, 4, 5]
+        assert (first.again.tolist(), second.again.tolist()) == ([], [0, 1, 2, 3, 4, 5])
+
+    run_in(scenario, Setup(PEOPLE.schema, PEOPLE.users, PEOPLE.plans))
+
+
+@pytest.mark.parametrize("repeat", [None, Repeat(every_days=7, first=3, epochs=4)])
+def test_the_digest_of_a_question_is_the_one_that_devices_freeze_it_under(
+    repeat: Repeat | None,
+) -> None:
+    schema = Schema("people", 1, age=Integer(0, 120))
+    query = predicate(schema["age"] > 40)
+    epoch = 0 if repeat is None else 5
+    on_device = _question(query.digest(schema) + BIT.canonical, repeat, epoch)
+    assert question_digest(query, schema, BIT, repeat, epoch) == on_device
+
+
+class Computed:
+    """Curve of a twentieth of the local epsilon, and how often one was computed."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+
+    def __call__(self, randomizer: Randomizer, answers: int) -> Curve:
+        self.answers.append(answers)
+        return Curve((0.0, 0.05, 1.0), (0.02, 0.0, 0.0))
+
+
+def release(number: int, users: int) -> OuterRelease:
+    digests = bytes([number]) * 32, bytes([50 + number]) * 32
+    return OuterRelease(*digests, ENCODED, np.arange(users), np.empty(0, np.int64))
+
+
+def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None:
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
+        store.add_study(FIRST, STUDY)
+        compute = Computed()
+        counter = OuterCounter(store, compute)
+        assert counter.count() == 0
+        store.outer.record(FIRST, [release(1, 200)])
+        assert (counter.count(), counter.count()) == (1, 0)
+        assert compute.answers == [198]
+        figures = store.outer.figures()
+        assert figures is not None
+        assert (figures["users"], figures["releases"], figures["epsilon"]) == (
+            *(200, 1),
+            pytest.approx(0.05, rel=1e-4),
+        )
+
+        store.outer.record(FIRST, [release(2, 300)])
+        later = OuterCounter(store, compute)  # a new process has all in its memory again
+        assert later.count() == 2
+        assert compute.answers == [198, 296]  # 297 are rounded down; the first was kept
+        figures = store.outer.figures()
+        assert figures is not None
+        assert (figures["users"], figures["local_only"]) == (300, 0)
+        assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
+        assert figures["median"] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_few_answers_have_the_local_epsilon_and_no_curve_is_computed(tmp_path: Path) -> None:
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(40))
+        store.add_study(FIRST, STUDY)
+        compute = Computed()
+        store.outer.record(FIRST, [release(1, 40)])
+        OuterCounter(store, compute).count()
+        figures = store.outer.figures()
+        assert figures is not None
+        assert (figures["epsilon"], figures["local_only"], compute.answers) == (None, 40, [])
+
+
+def test_the_local_curve_is_that_of_randomized_response() -> None:
+    """(e - 1) / (e + 1) = .46211715726 at epsilon 0."""
+    curve = local_curve(1.0)
+    assert curve.epsilons == (0.0, 1.0)
+    assert curve.deltas == (pytest.approx(0.46211715726), 0.0)

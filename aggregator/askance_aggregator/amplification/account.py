@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.amplification.accountant import curve, epsilon_ends
-from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atom, Atoms, Users
+from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, InclusionAtom, Atoms, Users
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
@@ -229,7 +229,7 @@ class OuterAccount:
         self._classes = np.zeros(0, np.int64)  # of each ordinal
         self._sums = np.zeros((1, 2 + len(self._budgets.orders)), np.int64)  # of each class
         self._pairs: dict[tuple[Randomizer, int], LossPair] = {}
-        self._charges: dict[tuple[int, Atom], NDArray[np.int64]] = {}
+        self._charges: dict[tuple[int, InclusionAtom], NDArray[np.int64]] = {}
 
     def enter(self, release: Release) -> None:
         """Enter the next release; answers that were released before are not charged again."""
@@ -307,7 +307,7 @@ class OuterAccount:
         if end > len(self._classes):
             more = np.zeros(end - len(self._classes), np.int64)
             self._classes = np.concatenate((self._classes, more))
-        moves = changes.any(axis=1)[which]
+        moves = (changes != 0).any(axis=1)[which]
         moved, rows = users[moves], which[moves]
         kinds, labels = np.unique(self._classes[moved] * len(changes) + rows, return_inverse=True)
         sums = self._sums[kinds // max(len(changes), 1)] + changes[kinds % max(len(changes), 1)]
@@ -318,7 +318,7 @@ class OuterAccount:
         self._sums = self._sums[used]
         self._classes = (np.cumsum(used) - 1)[self._classes]
 
-    def _charge(self, number: int, atom: Atom, randomizer: Randomizer) -> NDArray[np.int64]:
+    def _charge(self, number: int, atom: InclusionAtom, randomizer: Randomizer) -> NDArray[np.int64]:
         """Return what question `number` costs a user of an atom, in pico-nats: local, sum, Renyi.
 
         A division of the atom adds a step of twice the local loss to the Renyi bound, and lowers

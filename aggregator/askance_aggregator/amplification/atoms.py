@@ -26,7 +26,7 @@ Users = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class InclusionAtom:
     """Users of one question whom the same releases include.
 
     Args:
@@ -44,8 +44,8 @@ class Atom:
     divisions: int = 0
 
 
-ALONE = Atom(1, 1)
-"""Atom of users who answered this question before the account knew of it: none hides another."""
+ALONE = InclusionAtom(1, 1)
+"""InclusionAtom of users who answered this question before the account knew of it: none hides another."""
 
 
 def tally_values(randomizer: Randomizer, answers: int) -> int:
@@ -61,7 +61,7 @@ def tally_values(randomizer: Randomizer, answers: int) -> int:
 class Charged(NamedTuple):
     """Atoms at one time, and the place of each user's among them."""
 
-    atoms: tuple[Atom, ...]
+    atoms: tuple[InclusionAtom, ...]
     labels: NDArray[np.int64]
 
 
@@ -76,7 +76,7 @@ class Atoms:
         self.randomizer = randomizer
         self._bits = np.zeros(0, np.uint8)  # of each ordinal, packed
         self._labels: NDArray[np.int32] | int = 0  # an atom for all of them, or one for each
-        self._atoms: list[Atom] = [ALONE]
+        self._atoms: list[InclusionAtom] = [ALONE]
 
     @property
     def users(self) -> Users:
@@ -91,7 +91,7 @@ class Atoms:
         return self._labels.astype(np.int64)
 
     @property
-    def atoms(self) -> Sequence[Atom]:
+    def atoms(self) -> Sequence[InclusionAtom]:
         """All atoms; the first is `ALONE`."""
         return self._atoms
 
@@ -127,13 +127,13 @@ class Atoms:
                 continue
             seen = min(atom.seen * values, MOST_CHOICES)
             if inside == atom.size:
-                self._atoms[label] = Atom(atom.size, atom.first, atom.choices, seen, atom.divisions)
+                self._atoms[label] = InclusionAtom(atom.size, atom.first, atom.choices, seen, atom.divisions)
                 continue
             rest = atom.size - inside
             parts = atom.first, atom.seen
-            self._atoms[label] = Atom(rest, *parts, atom.seen, atom.divisions + 1)
+            self._atoms[label] = InclusionAtom(rest, *parts, atom.seen, atom.divisions + 1)
             moved[label] = len(self._atoms)
-            self._atoms.append(Atom(inside, *parts, seen, atom.divisions + 1))
+            self._atoms.append(InclusionAtom(inside, *parts, seen, atom.divisions + 1))
         old = known.searchsorted(users[labels >= 0])
         known_labels[old] = moved[labels[labels >= 0]]
         new = users[labels < 0]
@@ -147,7 +147,7 @@ class Atoms:
         alone = np.isin(new, unknown, assume_unique=True)
         fresh = int(len(new) - alone.sum())
         if fresh:
-            self._atoms.append(Atom(fresh, fresh, 1, values))
+            self._atoms.append(InclusionAtom(fresh, fresh, 1, values))
         return np.where(alone, 0, len(self._atoms) - 1)
 
     def _keep(self, users: Users, labels: NDArray[np.int64]) -> None:

@@ -154,8 +154,8 @@ def composed_epsilon(steps: Sequence[tuple[LossPair, int]], delta: Fraction) -> 
         scale += count * exponent
         first -= count * (len(law) // 2)
         transform *= np.fft.rfft(tilted, length) ** count
-    masses = np.maximum(np.fft.irfft(transform, length), 0.0)
-    losses = step * (first + np.arange(length))
+    masses = np.maximum(np.fft.irfft(transform, length), 0.0).astype(np.float64)
+    losses = step * (first + np.arange(length, dtype=np.float64))
     error = (total + 3) * 8 * np.log2(length) * 2.0**-52  # in the 2-norm, of a law of norm <= 1
     return min(pure, _solve(losses, masses, error, scale, theta, float(delta) - infinite))
 

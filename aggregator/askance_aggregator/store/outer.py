@@ -112,8 +112,14 @@ class OuterReleases:
             (after, most),
         )
         return [
-            (int(number), OuterRelease(*map(bytes, keys), *map(_unpacked, (users, again))))
-            for number, *keys, users, again in rows
+            (
+                int(number),
+                OuterRelease(
+                    *(bytes(request), bytes(question), bytes(randomizer)),
+                    *(_unpacked(users), _unpacked(again)),
+                ),
+            )
+            for number, request, question, randomizer, users, again in rows
         ]
 
     def number(self) -> int:

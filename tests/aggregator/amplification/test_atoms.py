@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from askance_aggregator.amplification.atoms import MOST_CHOICES, Atom, Atoms, Users, tally_values
+from askance_aggregator.amplification.atoms import MOST_CHOICES, InclusionAtom, Atoms, Users, tally_values
 from askance_aggregator.families import best_for
 from askance_client.errors import InvalidParameter
 
@@ -28,9 +28,9 @@ def released(*sets: Iterable[int]) -> Atoms:
     return atoms
 
 
-def atom_of(atoms: Atoms, user: int) -> Atom:
+def atom_of(atoms: Atoms, user: int) -> InclusionAtom:
     (label,) = atoms.labels_of(users([user]))
-    return atoms.atoms[label]
+    return atoms.atoms[int(label)]
 
 
 def test_answers_released_again_whole_are_one_atom() -> None:
@@ -59,8 +59,8 @@ def test_tallies_by_tag_and_of_all_show_the_users_with_both_tags() -> None:
 
 def test_a_later_division_follows_all_tallies_before_it() -> None:
     atoms = released(range(10), range(10), range(4))
-    assert atom_of(atoms, 0) == Atom(4, 10, 11 * 11, 11 * 11 * 5, 1)
-    assert atom_of(atoms, 9) == Atom(6, 10, 11 * 11, 11 * 11, 1)
+    assert atom_of(atoms, 0) == InclusionAtom(4, 10, 11 * 11, 11 * 11 * 5, 1)
+    assert atom_of(atoms, 9) == InclusionAtom(6, 10, 11 * 11, 11 * 11, 1)
 
 
 def test_answers_from_before_the_account_hide_none() -> None:

@@ -58,7 +58,7 @@ def test_a_point_that_is_too_high_is_lowered_to_the_hull() -> None:
 
 
 def test_two_rounds_of_every_population_are_within_the_composition() -> None:
-    """Of 4 users and one bit, with others chosen anew in each round: 16 pairs, both directions."""
+    """4 users and one bit, with others chosen anew in each round: 16 pairs, both directions."""
     pair = pair_of(bits(4, 200))
     for target in (Fraction(1, 10), Fraction(1, 100)):
         epsilon, least = composed_epsilon([(pair, 2)], target), 0.0

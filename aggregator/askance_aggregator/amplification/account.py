@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.amplification.accountant import curve, epsilon_ends
-from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, InclusionAtom, Atoms, Users
+from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, InclusionAtom, Users
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
@@ -40,7 +40,7 @@ HOLDS_FOR = "replace-one in a user's record, given who answers"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class OuterBatch:
     """Fresh answers of one group: one query, one randomizer, one epoch, one closing.
 
     Args:
@@ -107,7 +107,9 @@ def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:
     return max(0, answers - ceil(liars * answers) - known)
 
 
-def outer_of(batches: Sequence[Batch], delta: Fraction, liars: Fraction = LIARS) -> Outer | None:
+def outer_of(
+    batches: Sequence[OuterBatch], delta: Fraction, liars: Fraction = LIARS
+) -> Outer | None:
     """Bound what readers of these batches' tallies learn of any one user.
 
     Batches of one cohort compose, by the sum of their epsilons at equal parts of delta; over
@@ -118,7 +120,7 @@ def outer_of(batches: Sequence[Batch], delta: Fraction, liars: Fraction = LIARS)
     """
     if not batches:
         return None
-    cohorts: dict[int, list[Batch]] = {}
+    cohorts: dict[int, list[OuterBatch]] = {}
     for batch in batches:
         cohorts.setdefault(batch.cohort, []).append(batch)
     epsilon = 0.0
@@ -156,7 +158,7 @@ _BITS = 8  # of a number of answers that curves are made for: others are rounded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release:
+class TallyRelease:
     """Tally of a frozen question that was published, with the users whose answers it counts.
 
     Args:
@@ -231,7 +233,7 @@ class OuterAccount:
         self._pairs: dict[tuple[Randomizer, int], LossPair] = {}
         self._charges: dict[tuple[int, InclusionAtom], NDArray[np.int64]] = {}
 
-    def enter(self, release: Release) -> None:
+    def enter(self, release: TallyRelease) -> None:
         """Enter the next release; answers that were released before are not charged again."""
         number, atoms = self._questions.setdefault(
             release.question, (len(self._questions) + 1, Atoms(release.randomizer))
@@ -318,7 +320,9 @@ class OuterAccount:
         self._sums = self._sums[used]
         self._classes = (np.cumsum(used) - 1)[self._classes]
 
-    def _charge(self, number: int, atom: InclusionAtom, randomizer: Randomizer) -> NDArray[np.int64]:
+    def _charge(
+        self, number: int, atom: InclusionAtom, randomizer: Randomizer
+    ) -> NDArray[np.int64]:
         """Return what question `number` costs a user of an atom, in pico-nats: local, sum, Renyi.
 
         A division of the atom adds a step of twice the local loss to the Renyi bound, and lowers

@@ -45,7 +45,7 @@ class InclusionAtom:
 
 
 ALONE = InclusionAtom(1, 1)
-"""InclusionAtom of users who answered this question before the account knew of it: none hides another."""
+"""Users who answered this question before the account knew of it: none hides another."""
 
 
 def tally_values(randomizer: Randomizer, answers: int) -> int:
@@ -127,7 +127,9 @@ class Atoms:
                 continue
             seen = min(atom.seen * values, MOST_CHOICES)
             if inside == atom.size:
-                self._atoms[label] = InclusionAtom(atom.size, atom.first, atom.choices, seen, atom.divisions)
+                self._atoms[label] = InclusionAtom(
+                    atom.size, atom.first, atom.choices, seen, atom.divisions
+                )
                 continue
             rest = atom.size - inside
             parts = atom.first, atom.seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from askance_aggregator.amplification.account import Batch, Outer, delta_for, honest, outer_of
+from askance_aggregator.amplification.account import Outer, OuterBatch, delta_for, honest, outer_of
 from askance_aggregator.planning.plans import StudyPlan
 
 
@@ -26,7 +26,7 @@ def outer_of_plan(plan: StudyPlan, delta: Fraction | None = None) -> Outer | Non
         for groups in planned.cohorts
     }
     batches = [
-        Batch(group.randomizer, plan.least_answers, cohort)
+        OuterBatch(group.randomizer, plan.least_answers, cohort)
         for cohort, groups in enumerate(distinct.values())
         for group in groups
     ]

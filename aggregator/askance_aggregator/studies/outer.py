@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.account import Batch, Outer, delta_for, outer_of
+from askance_aggregator.amplification.account import Outer, OuterBatch, delta_for, outer_of
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
 from askance_client.codec import decode_request
 from askance_client.queries import Schema
@@ -49,7 +49,7 @@ def outer_json(transcript: Transcript, schema: Schema, enrolled: int) -> dict[st
     return {} if outer is None else {"outer": outer.to_json()}
 
 
-def _batches(transcript: Transcript, schema: Schema) -> Iterator[Batch]:
+def _batches(transcript: Transcript, schema: Schema) -> Iterator[OuterBatch]:
     """Yield the closed groups; users of one range of the permutation are one cohort."""
     asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
     cohorts: dict[tuple[int, int], int] = {}
@@ -60,19 +60,19 @@ def _batches(transcript: Transcript, schema: Schema) -> Iterator[Batch]:
             cohort = cohorts.setdefault((group.start, group.stop), len(cohorts))
             if tally.answered:
                 randomizer = decode_request(group.payload, schema).randomizer
-                yield Batch(randomizer, tally.answered, cohort)
+                yield OuterBatch(randomizer, tally.answered, cohort)
 
 
-def _least(batches: list[Batch]) -> list[Batch]:
+def _least(batches: list[OuterBatch]) -> list[OuterBatch]:
     """Return the batches that decide: of cohorts with one batch the smallest of each randomizer.
 
     More answers never hurt (Lemma 1), so that the epsilon of many alike groups is asked for once.
     """
-    together: dict[int, list[Batch]] = {}
+    together: dict[int, list[OuterBatch]] = {}
     for batch in batches:
         together.setdefault(batch.cohort, []).append(batch)
-    alone: dict[Randomizer, Batch] = {}
-    several: list[Batch] = []
+    alone: dict[Randomizer, OuterBatch] = {}
+    several: list[OuterBatch] = []
     for group in together.values():
         if len(group) > 1:
             several += group

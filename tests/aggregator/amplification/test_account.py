@@ -11,10 +11,10 @@ import pytest
 
 from askance_aggregator.amplification import Curve, Ends, account
 from askance_aggregator.amplification.account import (
-    Batch,
     Outer,
     OuterAccount,
-    Release,
+    OuterBatch,
+    TallyRelease,
     delta_for,
     honest,
     outer_of,
@@ -53,8 +53,8 @@ def books(curves: Curves) -> OuterAccount:
     return OuterAccount(MILLIONTH, liars=Fraction(0), curves=curves)
 
 
-def release(question: str, users: range, again: range = range(0)) -> Release:
-    return Release(question.encode(), BIT, np.array(users), np.array(again, np.int64))
+def release(question: str, users: range, again: range = range(0)) -> TallyRelease:
+    return TallyRelease(question.encode(), BIT, np.array(users), np.array(again, np.int64))
 
 
 def test_an_answer_is_charged_once_however_often_it_is_released(books: OuterAccount) -> None:
@@ -187,7 +187,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, Fraction]]
 
 
 def test_of_disjoint_groups_the_largest_is_stated(ends: list[tuple[int, Fraction]]) -> None:
-    outer = outer_of([Batch(BIT, 1000, 0), Batch(BIT, 500, 1)], MILLIONTH)
+    outer = outer_of([OuterBatch(BIT, 1000, 0), OuterBatch(BIT, 500, 1)], MILLIONTH)
     assert outer is not None
     assert outer.epsilon == pytest.approx(100 / 495)
     assert (outer.delta, outer.answers, outer.liars) == (MILLIONTH, 500, Fraction(1, 100))
@@ -195,20 +195,22 @@ def test_of_disjoint_groups_the_largest_is_stated(ends: list[tuple[int, Fraction
 
 
 def test_the_questions_of_one_cohort_compose(ends: list[tuple[int, Fraction]]) -> None:
-    outer = outer_of([Batch(BIT, 1000), Batch(BIT, 1000)], MILLIONTH, Fraction(0))
+    outer = outer_of([OuterBatch(BIT, 1000), OuterBatch(BIT, 1000)], MILLIONTH, Fraction(0))
     assert outer is not None
     assert outer.epsilon == pytest.approx(0.2)
     assert ends == [(1000, MILLIONTH / 2)]  # kept for the second
 
 
 def test_too_small_a_batch_has_no_statement(ends: list[tuple[int, Fraction]]) -> None:
-    assert outer_of([Batch(BIT, 1000), Batch(BIT, 100, 1)], MILLIONTH, Fraction(0)) is None
-    assert outer_of([Batch(BIT, 1)], MILLIONTH) is None
+    assert (
+        outer_of([OuterBatch(BIT, 1000), OuterBatch(BIT, 100, 1)], MILLIONTH, Fraction(0)) is None
+    )
+    assert outer_of([OuterBatch(BIT, 1)], MILLIONTH) is None
     assert outer_of([], MILLIONTH) is None
 
 
 def test_disclosed_reports_are_not_counted(ends: list[tuple[int, Fraction]]) -> None:
-    assert outer_of([Batch(BIT, 1000, known=490)], MILLIONTH) is not None
+    assert outer_of([OuterBatch(BIT, 1000, known=490)], MILLIONTH) is not None
     assert ends == [(500, MILLIONTH)]
 
 

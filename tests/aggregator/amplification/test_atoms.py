@@ -8,7 +8,13 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from askance_aggregator.amplification.atoms import MOST_CHOICES, InclusionAtom, Atoms, Users, tally_values
+from askance_aggregator.amplification.atoms import (
+    MOST_CHOICES,
+    Atoms,
+    InclusionAtom,
+    Users,
+    tally_values,
+)
 from askance_aggregator.families import best_for
 from askance_client.errors import InvalidParameter
 

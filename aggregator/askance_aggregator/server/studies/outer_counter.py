@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import tanh
 
 from askance_aggregator.amplification import Curve, curve
-from askance_aggregator.amplification.account import OuterAccount, Release
+from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.composition.rounding import upward
 from askance_aggregator.encoding import encode_randomizer
 from askance_aggregator.store import Store
@@ -80,7 +80,9 @@ class OuterCounter:
         while page := releases.releases(self._counted):
             for number, release in page:
                 randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
-                account.enter(Release(release.question, randomizer, release.users, release.again))
+                account.enter(
+                    TallyRelease(release.question, randomizer, release.users, release.again)
+                )
                 self._counted = number
                 entered += 1
         if entered:

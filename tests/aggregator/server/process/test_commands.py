@@ -83,6 +83,7 @@ def test_status_without_a_process_is_what_the_store_says(
             "rounds": [],
             "replicas": [],
             "webhooks": [],
+            "outer": None,
         }
     else:
         assert said.splitlines()[0] == "127.0.0.1:1: not serving"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askance.cli.aggregator.status import outer_line
 from askance_aggregator.amplification import Curve
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
@@ -122,3 +123,24 @@ def test_the_local_curve_is_that_of_randomized_response() -> None:
     curve = local_curve(1.0)
     assert curve.epsilons == (0.0, 1.0)
     assert list(curve.deltas) == pytest.approx([0.46211715726, 0.0])
+
+
+def test_the_status_states_the_account_rounded_upward() -> None:
+    figures = {
+        "users": 5_000,
+        "releases": 2,
+        "epsilon": 0.03512,
+        "median": 0.035,
+        "delta": 1e-06,
+        "local_only": 1,
+        "late": False,
+        "waiting": 3,
+        "began_unix_s": 1_700_000_000,
+    }
+    assert outer_line(figures) == (
+        "towards readers of tallies: 5,000 users of 2 tallies since 2023-11-14T22:13:20Z, epsilon"
+        " at most 0.0352, for half of them at most 0.035, at delta 1e-06; 1 user with the local"
+        " epsilon alone; 3 not counted yet"
+    )
+    alone = outer_line(figures | {"epsilon": None, "waiting": 0})
+    assert alone.endswith("since 2023-11-14T22:13:20Z, the local epsilons alone")

@@ -109,7 +109,7 @@ class Campaign:
     """One device in one profile, through all kills."""
 
     def __init__(self, folder: Path, asker: Asker, chance: random.Random) -> None:
-        self._profile = folder / "profile"
+        self.folder, self._profile = folder, folder / "profile"
         self.asker, self._chance = asker, chance
         self.browser = Chromium(self._profile)
         self.kills: Counter[str] = Counter()
@@ -312,6 +312,28 @@ def cleared(campaign: Campaign) -> None:
     tab.close()
 
 
+def hidden(campaign: Campaign) -> str:
+    """A tab behind another, whose timers the browser slows down, answers all the same."""
+    campaign.browser.close()
+    campaign.browser = Chromium(campaign.folder / "hidden", ())
+    campaign.asker.left, campaign.asker.sequence = 3, 0
+    tab = campaign.open("hidden")
+    front = campaign.page()
+    campaign.browser.call("Page.bringToFront", {}, front.session)
+    if tab.run("document.visibilityState") != "hidden":
+        raise Violation("expected a hidden tab, got a shown one")
+    time.sleep(15)  # until the browser slows a page down that was loaded a while ago
+    before, began = len(campaign.asker.received), time.monotonic()
+    tab.run("void device.once().then((failure) => (window.ended = failure || 'done'))")
+    while (ended := tab.run("window.ended")) is None:
+        if time.monotonic() - began > 600:
+            raise Violation("a hidden page does not answer")
+        time.sleep(1)
+    if ended != "done" or len(campaign.asker.received) != before + 3:
+        raise Violation(f"a hidden page answered otherwise: {ended}")
+    return f"{time.monotonic() - began:.0f} s until the answers of a hidden page were delivered"
+
+
 def bundle(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Return the page's files, by path."""
     script = "text/javascript"
@@ -329,7 +351,7 @@ def bundle(folder: Path) -> dict[str, tuple[str, bytes]]:
     return {**files, "/": ("text/html", PAGE)}
 
 
-def run(tabs: int, browsers: int, seed: int) -> dict[str, Any]:
+def run(tabs: int, browsers: int, seed: int, *, with_hidden: bool = False) -> dict[str, Any]:
     """Run the campaign, and return its figures."""
     chance = random.Random(seed)
     began = time.monotonic()
@@ -354,6 +376,8 @@ def run(tabs: int, browsers: int, seed: int) -> dict[str, Any]:
                 for rest in (two_tabs, clock_set_back, missing_parts, cleared):
                     rest(campaign)
                     print(f"{rest.__name__}: holds", file=sys.stderr)
+                if with_hidden:
+                    print(hidden(campaign), file=sys.stderr)
             finally:
                 campaign.browser.close()
     return {
@@ -372,13 +396,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--browsers", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="8 tabs and 4 browsers")
+    parser.add_argument("--hidden", action="store_true", help="and a hidden page: some minutes")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if (why := missing()) is not None:
         parser.error(why)
     tabs, browsers = (8, 4) if given.quick else (given.tabs, given.browsers)
     try:
-        figures = run(tabs, browsers, given.seed)
+        figures = run(tabs, browsers, given.seed, with_hidden=given.hidden)
     except Violation as violation:
         print(f"violated: {violation}")
         return 1

@@ -1,5 +1,7 @@
 /** Defects to plant in the source, one at a time, named as in `tests/conformance/test_planted_defects.py`. */
 
+import { LEDGER_DEFECTS } from "./ledger_defects.js";
+
 export interface Defect {
   readonly name: string;
   /** The kind of case that finds it. */
@@ -255,4 +257,5 @@ export const DEFECTS: readonly Defect[] = [
     "MAX_REPORTS = 64",
     "MAX_REPORTS = 65",
   ),
+  ...LEDGER_DEFECTS.map(([name, ...rest]) => defect("ledger", name, ...rest)),
 ];

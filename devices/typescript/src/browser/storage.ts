@@ -75,27 +75,30 @@ export class BrowserStorage implements LedgerStorage, ConsentStorage {
   }
 
   async read(): Promise<Stored> {
-    const names = ["facts", "postings", "payloads"] as const;
-    const rows: unknown[][] = [];
-    await this.#run("readonly", names, (stores) => {
-      stores.forEach((store, at) => {
-        const asked = store.getAll();
-        asked.onsuccess = () => void (rows[at] = asked.result);
-      });
+    const payloads: KeptPayload[] = [];
+    let facts: { name: string; value: unknown }[] = [];
+    let postings: Posting[] = [];
+    await this.#run("readonly", ["facts", "postings", "payloads"], (stores) => {
+      const [ofFacts, ofPostings, ofPayloads] = stores;
+      ofFacts!.getAll().onsuccess = ({ target }) => void (facts = resultOf(target));
+      ofPostings!.getAll().onsuccess = ({ target }) => void (postings = resultOf(target));
+      // One after another: all of them together may be a gigabyte.
+      ofPayloads!.openCursor().onsuccess = ({ target }) => {
+        const cursor: IDBCursorWithValue | null = resultOf(target);
+        if (cursor !== null) {
+          const { digest, study, size } = cursor.value;
+          payloads.push({ digest, study, size });
+          cursor.continue();
+        }
+      };
     });
-    const [facts, postings, payloads] = rows as [
-      { name: string; value: unknown }[],
-      Posting[],
-      (KeptPayload & { payload: Uint8Array })[],
-    ];
     const texts = facts.filter(({ value }) => typeof value === "string");
     const known = new Map(texts.map(({ name, value }) => [name, value as string]));
     await this.secret();
     if ((postings.at(-1)?.hash ?? NO_HASH) !== known.get(LAST)) {
       throw new LedgerDamaged("ledger: expected the row that was written last, got another");
     }
-    const kept = payloads.map(({ digest, study, size }) => ({ digest, study, size }));
-    return { facts: known, postings, payloads: kept };
+    return { facts: known, postings, payloads };
   }
 
   async append(row: Posting, kept: Kept): Promise<void> {
@@ -220,6 +223,10 @@ async function opened(
     };
     asked.onerror = () => reject(new StoreFailed(`ledger: ${asked.error?.name ?? "not opened"}`));
   });
+}
+
+function resultOf(target: EventTarget | null): any {
+  return (target as IDBRequest).result;
 }
 
 function randomId(): string {

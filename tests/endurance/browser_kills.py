@@ -312,7 +312,7 @@ def cleared(campaign: Campaign) -> None:
     tab.close()
 
 
-def hidden(campaign: Campaign) -> str:
+def hidden(campaign: Campaign, wait_s: int) -> str:
     """A tab behind another, whose timers the browser slows down, answers all the same."""
     campaign.browser.close()
     campaign.browser = Chromium(campaign.folder / "hidden", ())
@@ -322,14 +322,14 @@ def hidden(campaign: Campaign) -> str:
     campaign.browser.call("Page.bringToFront", {}, front.session)
     if tab.run("document.visibilityState") != "hidden":
         raise Violation("expected a hidden tab, got a shown one")
-    time.sleep(15)  # until the browser slows a page down that was loaded a while ago
+    time.sleep(wait_s)  # the longer a page is hidden, the slower its timers are
     before, began = len(campaign.asker.received), time.monotonic()
     tab.run("void device.once().then((failure) => (window.ended = failure || 'done'))")
     while (ended := tab.run("window.ended")) is None:
-        if time.monotonic() - began > 600:
+        if time.monotonic() - began > 900:
             raise Violation("a hidden page does not answer")
         time.sleep(1)
-    if ended != "done" or len(campaign.asker.received) != before + 3:
+    if ended != "done" or len(campaign.asker.received) <= before:
         raise Violation(f"a hidden page answered otherwise: {ended}")
     return f"{time.monotonic() - began:.0f} s until the answers of a hidden page were delivered"
 
@@ -351,7 +351,7 @@ def bundle(folder: Path) -> dict[str, tuple[str, bytes]]:
     return {**files, "/": ("text/html", PAGE)}
 
 
-def run(tabs: int, browsers: int, seed: int, *, with_hidden: bool = False) -> dict[str, Any]:
+def run(tabs: int, browsers: int, seed: int, *, hidden_s: int = 0) -> dict[str, Any]:
     """Run the campaign, and return its figures."""
     chance = random.Random(seed)
     began = time.monotonic()
@@ -376,8 +376,8 @@ def run(tabs: int, browsers: int, seed: int, *, with_hidden: bool = False) -> di
                 for rest in (two_tabs, clock_set_back, missing_parts, cleared):
                     rest(campaign)
                     print(f"{rest.__name__}: holds", file=sys.stderr)
-                if with_hidden:
-                    print(hidden(campaign), file=sys.stderr)
+                if hidden_s:
+                    print(hidden(campaign, hidden_s), file=sys.stderr)
             finally:
                 campaign.browser.close()
     return {
@@ -396,14 +396,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--browsers", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="8 tabs and 4 browsers")
-    parser.add_argument("--hidden", action="store_true", help="and a hidden page: some minutes")
+    parser.add_argument(
+        "--hidden", type=int, default=0, metavar="SECONDS", help="and a hidden page"
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     if (why := missing()) is not None:
         parser.error(why)
     tabs, browsers = (8, 4) if given.quick else (given.tabs, given.browsers)
     try:
-        figures = run(tabs, browsers, given.seed, with_hidden=given.hidden)
+        figures = run(tabs, browsers, given.seed, hidden_s=given.hidden)
     except Violation as violation:
         print(f"violated: {violation}")
         return 1

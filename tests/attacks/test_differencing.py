@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 import askance as ask
-from askance_aggregator.amplification.account import honest, upper_epsilon
+from askance_aggregator.amplification import Curve, delta_ends
+from askance_aggregator.amplification.account import (
+    OuterAccount,
+    TallyRelease,
+    honest,
+    upper_epsilon,
+)
 from askance_aggregator.studies import MemoryLog, Session, SymbolTable, Tally, Transcript
 from askance_aggregator.studies.outer import outer_of_transcript
 from askance_aggregator.studies.transcript import Closed
@@ -144,23 +150,45 @@ def test_answers_that_are_counted_again_are_not_stated_as_fresh(
         assert outer_of_transcript(releases[target], SCHEMA, USERS) is None
 
 
+def coarse_curve(randomizer: Randomizer, answers: int) -> Curve:
+    """Return certified deltas of one bit at a few epsilons, which take less time than all."""
+    inner = [Fraction(tenths, 10) for tenths in (3, 4, 5)]
+    deltas = [delta_ends(randomizer, answers, epsilon).upper for epsilon in inner]
+    return Curve((0.0, *map(float, inner), 1.0), (math.tanh(0.5) * (1 + 1e-12), *deltas, 0.0))
+
+
+def test_the_account_charges_a_user_who_was_left_out_the_local_epsilon() -> None:
+    """A release of all, then of all but one: that one is an atom, the others are one of 199."""
+    everybody, target = np.arange(USERS), TARGETS[2]
+    others, one = np.delete(everybody, target), ask.randomized_response(10**9)
+    account = OuterAccount(DELTA, curves=coarse_curve)
+    account.enter(TallyRelease(b"question", one, everybody, everybody[:0]))
+    before = account.epsilon_of(target)
+    assert before == account.epsilon_of(0) < 0.5
+    account.enter(TallyRelease(b"question", one, others, others))
+    assert account.epsilon_of(target) == pytest.approx(1)
+    assert before < account.epsilon_of(0) < 0.6  # the second set may have been chosen by a tally
+    account.enter(TallyRelease(b"question", one, everybody, everybody))
+    assert account.epsilon_of(target) == pytest.approx(1)  # once, however often
+
+
 @pytest.fixture(scope="module")
 def waves() -> Transcript:
     """A study in four waves, whose transcript has the tally of each."""
     people = ask.Population.from_columns(SCHEMA, {"smokes": [0, 1] * 10_000})
-    study = ask.Study(share("0.05"), SCHEMA, epsilon=3, waves=4)
+    study = ask.Study(share("0.03"), SCHEMA, epsilon=3, waves=4)
     return ask.simulate(study, people, fleet="columns", seed=1).transcript
 
 
 def test_a_wave_is_a_batch_of_its_increment(waves: Transcript) -> None:
-    """The attack: by the statement of all waves together, the first one has 1,000 times delta."""
+    """The attack: by the statement of all waves together, the least has over 10,000 times delta."""
     sizes = [tally.answered for tally in tallies(waves)]
     assert len(sizes) == 4
     least, prefix = min(sizes), sum(sizes)
     randomizer = ask.randomized_response(3 * 10**9)
     of_prefix = upper_epsilon(randomizer, honest(prefix), DELTA)
     assert reader_delta(randomizer, honest(prefix), of_prefix) <= float(DELTA)
-    assert reader_delta(randomizer, honest(least), of_prefix) > 1_000 * float(DELTA)
+    assert reader_delta(randomizer, honest(least), of_prefix) > 10_000 * float(DELTA)
     outer = outer_of_transcript(waves, SCHEMA, 1, DELTA)
     assert outer is not None
     assert outer.answers == least

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import tanh
+from math import exp, log, tanh
 
 import numpy as np
 import pytest
@@ -97,6 +97,17 @@ def test_two_releases_that_differ_in_one_user_leave_it_the_local_epsilon(
     assert books.epsilon_of(255) == pytest.approx(1.0)
     assert books.hides(b"q", np.arange(256)) == 1
     assert books.hides(b"q", np.arange(255)) == 255
+
+
+def test_a_division_shares_delta_over_the_values_of_the_tally_before(
+    books: OuterAccount,
+) -> None:
+    """Question 1 has half of delta, the sum half of that, and 256 bits have 257 tallies."""
+    books.enter(release("q", range(256)))
+    books.enter(release("q", range(128)))
+    loss, share = exp(10 / 128), 1e-6 / 2 / 2 / 257
+    # Randomized response has delta (loss - e^epsilon) / (loss + 1).
+    assert books.epsilon_of(0) == pytest.approx(log(loss - share * (loss + 1)), abs=1e-10)
 
 
 def test_liars_hide_none(curves: Curves) -> None:

@@ -1,0 +1,183 @@
+"""Rounds composed towards readers of tallies, and what an account of all releases takes.
+
+The first table has the epsilon of one user who answers a fresh question in each round: naive sums
+(an equal share of delta each), the account's two bounds for rounds that depend on results, and the
+convolution of rounds that were signed beforehand; and the sum of local epsilons, which holds
+towards the aggregator. The second has seconds and memory of an account in which each user answers
+nine rounds of ten. Attacks by two releases follow, as the account charges them.
+
+    python benchmarks/outer_account.py [--quick] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from askance_aggregator.amplification import Curve, curve, epsilon_ends
+from askance_aggregator.amplification.account import OuterAccount, TallyRelease, honest
+from askance_aggregator.amplification.loss_pairs import composed_epsilon, pair_of
+from askance_aggregator.families import k_ary_response, randomized_response
+from askance_client.accounting import NANO_NATS_PER_NAT
+from askance_client.randomizers import Randomizer
+
+DELTA = Fraction(1, 10**6)
+ROUNDS = (1, 30, 365)
+NANO = NANO_NATS_PER_NAT
+SETTINGS: Mapping[str, tuple[Randomizer, int]] = {
+    "bit, epsilon 1, 10^4 answers": (randomized_response(NANO), 10**4),
+    "bit, epsilon 1, 10^6 answers": (randomized_response(NANO), 10**6),
+    "k-ary of 16, epsilon 1, 10^6 answers": (k_ary_response(16, NANO), 10**6),
+    "k-ary of 16, epsilon 4, 10^6 answers": (k_ary_response(16, 4 * NANO), 10**6),
+}
+NONE = np.empty(0, np.int64)
+SEED = 33
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """Epsilons of so many rounds, at one delta.
+
+    Args:
+        naive: sum of the rounds' epsilons at delta / rounds.
+        by_results: of the account, whatever chose the rounds.
+        beforehand: of the convolution, for rounds signed beforehand.
+        local: sum of the local epsilons.
+    """
+
+    setting: str
+    rounds: int
+    naive: float
+    by_results: float
+    beforehand: float
+    local: float
+    seconds: float
+
+
+def composed(name: str, kept: dict[tuple[Randomizer, int], Curve]) -> list[Composed]:
+    """Compose the rounds of one setting, whose curve is computed once."""
+    randomizer, answers = SETTINGS[name]
+
+    def once(of: Randomizer, number: int) -> Curve:
+        if (of, number) not in kept:
+            kept[of, number] = curve(of, number)
+        return kept[of, number]
+
+    found = []
+    hidden = honest(answers)
+    for rounds in ROUNDS:
+        begun = time.perf_counter()
+        each = epsilon_ends(randomizer, hidden, DELTA / rounds).upper
+        account = OuterAccount(DELTA, curves=once)
+        # One user stands for all of them: its atom has the size of the batch.
+        users = np.arange(answers)
+        for number in range(rounds):
+            account.enter(TallyRelease(str(number).encode(), randomizer, users, NONE))
+        pair = pair_of(once(randomizer, hidden))
+        found.append(
+            Composed(
+                name,
+                rounds,
+                rounds * each,
+                account.epsilon_of(0),
+                composed_epsilon([(pair, rounds)], DELTA),
+                rounds * randomizer.loss.nano_nats / NANO,
+                time.perf_counter() - begun,
+            )
+        )
+    return found
+
+
+def scale(users: int, rounds: int) -> dict[str, float]:
+    """Measure an account of so many users, of whom each answers nine rounds of ten."""
+
+    def flat(of: Randomizer, answers: int) -> Curve:
+        return Curve((0.0, 0.05, 1.0), (0.025, 0.0, 0.0))  # curves are not what is measured
+
+    draw = np.random.default_rng(SEED)
+    account = OuterAccount(DELTA, curves=flat)
+    bit = randomized_response(NANO)
+    begun = time.perf_counter()
+    for number in range(rounds):
+        who = np.flatnonzero(draw.random(users) < 0.9)
+        account.enter(TallyRelease(str(number).encode(), bit, who, NONE))
+    entered = time.perf_counter() - begun
+    begun = time.perf_counter()
+    figures = account.figures(users)
+    return {
+        "users": users,
+        "rounds": rounds,
+        "classes": account.classes,
+        "epsilon": figures.epsilon or 0.0,
+        "seconds_per_release": entered / rounds,
+        "seconds_of_figures": time.perf_counter() - begun,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def attacks(kept: dict[tuple[Randomizer, int], Curve]) -> dict[str, list[float]]:
+    """Charge one bit of 10^4 users to a target: as if each release were fresh, and by atoms."""
+    bit = randomized_response(NANO)
+
+    def once(of: Randomizer, number: int) -> Curve:
+        if (of, number) not in kept:
+            kept[of, number] = curve(of, number)
+        return kept[of, number]
+
+    users = np.arange(10_000)
+    plans = {
+        "released twice, whole": (users, users),
+        "released again without the target": (users, users[:-1]),
+        "released again for half, by the first tally": (users, users[5_000:]),
+        "a wave of 100 after 9,900": (users[:-100], users),
+    }
+    found = {}
+    for name, sets in plans.items():
+        account = OuterAccount(DELTA, curves=once)
+        fresh = 0.0
+        for who in sets:
+            account.enter(TallyRelease(b"q", bit, who, NONE))
+            if who[-1] == 9_999:
+                fresh += epsilon_ends(bit, honest(len(who)), DELTA).upper
+        found[name] = [fresh, account.epsilon_of(9_999)]
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one setting, 10^5 users, 12 rounds")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args(arguments)
+    kept: dict[tuple[Randomizer, int], Curve] = {}
+    names = list(SETTINGS)[: 1 if given.quick else None]
+    rows = [row for name in names for row in composed(name, kept)]
+    shown = attacks(kept)
+    measured = scale(*((100_000, 12) if given.quick else (1_000_000, 30)))
+    if given.json:
+        print(json.dumps({"composed": [*map(asdict, rows)], "attacks": shown, "scale": measured}))
+        return 0
+    print("setting | rounds | local | naive sum | by results | signed beforehand | s")
+    for row in rows:
+        print(
+            f"{row.setting} | {row.rounds} | {row.local:.0f} | {row.naive:.4g} |"
+            f" {row.by_results:.4g} | {row.beforehand:.4g} | {row.seconds:.1f}"
+        )
+    print("\nepsilon of the target (one bit, epsilon 1) | each release as fresh | by atoms")
+    for name, (fresh, charged) in shown.items():
+        print(f"{name} | {fresh:.4f} | {charged:.4f}")
+    print()
+    for key, value in measured.items():
+        print(f"{key.replace('_', ' ')}: {value:,.4g}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

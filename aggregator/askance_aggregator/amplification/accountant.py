@@ -13,10 +13,10 @@ import numpy as np
 
 from askance_aggregator.amplification.bits import CONVOLVED, AllPopulations, Ints
 from askance_aggregator.amplification.ends import Curve, Ends
-from askance_aggregator.amplification.sums import UNIT, Batch, Law
+from askance_aggregator.amplification.sums import UNIT, Law, ReportSum
 from askance_aggregator.composition.rounding import upward
 from askance_aggregator.families import family_of
-from askance_aggregator.families.comparisons import Bit, Comparison, Comparisons
+from askance_aggregator.families.comparisons import Comparison, Comparisons, TwoSymbols
 from askance_aggregator.numbers import at_least_one
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
@@ -25,8 +25,10 @@ from askance_client.randomizers import Randomizer
 _LEAST_EPSILON = 1e-9  # below it no epsilon is sought
 _CLOSE = 2e-6  # relative width of a search for epsilon
 _SLACKS = (1e-5, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.3, 1.0)  # between a bit's two ends
-_DELTA_SLACKS = (0.02, 0.05, 0.1, 0.3, 1.0, 10.0)
-_DELTAS = (1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)  # bounds to try where the lower end is small
+_CLOSE_DELTA = 0.02  # between a bit's two ends of delta, over the lower one
+_OF_CURVES = 0.3  # the same for the points of a curve
+_MORE = (1, 3, 10, 50, 1000)  # times the slack
+_DELTAS = (1e-100, 1e-30, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)  # where the lower end is small
 _BESIDE = 40  # share of the populations, on each side, that are searched again
 _LOST = Fraction(1, 10**16)  # of delta, by draws that are not quite even
 _POINTS = 96  # of a curve
@@ -82,7 +84,7 @@ def curve(randomizer: Randomizer, answers: int) -> Curve:
     grid = [0.0, *(float(each) for each in np.geomspace(first, local, _POINTS)[:-1]), local]
     deltas: list[float] = []
     for epsilon in grid[:-1]:
-        found = 1.0 if batch is None else batch.delta(epsilon).upper
+        found = 1.0 if batch is None else batch.delta(epsilon, _OF_CURVES).upper
         deltas.append(min(found, _bounded(local, Fraction(epsilon)), deltas[-1] if deltas else 1.0))
     return Curve(tuple(grid), (*deltas, 0.0))
 
@@ -93,8 +95,11 @@ class _Ends(Protocol):
     def epsilon(self, least: float, most: float, local: float) -> Ends:
         """Bound epsilon at a delta in [least, most]; the local epsilon holds for each delta."""
 
-    def delta(self, epsilon: float) -> Ends:
-        """Bound delta at an epsilon that is correct to a unit."""
+    def delta(self, epsilon: float, slack: float = _CLOSE_DELTA) -> Ends:
+        """Bound delta at an epsilon that is correct to a unit.
+
+        `slack`: how far apart the ends may be, over the lower one, where closer ones take longer.
+        """
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,8 @@ class _Pairs:
                 lower, population = found, each.population
         return Ends(lower, upper, population)
 
-    def delta(self, epsilon: float) -> Ends:
-        """Take the greatest end of each side."""
+    def delta(self, epsilon: float, slack: float = _CLOSE_DELTA) -> Ends:
+        """Take the greatest end of each side; they are as close as they get."""
         upper, ratio = 0.0, _ratio(epsilon, -1)
         for batch in self._upper:
             if not batch.stays_within(ratio, upper):
@@ -129,20 +134,22 @@ class _Pairs:
         return Ends(lower, upper, population)
 
     @cached_property
-    def _upper(self) -> list[Batch]:
+    def _upper(self) -> list[ReportSum]:
         less = self.source.bias
         kept = float(1 - less) * (1 - UNIT * (less > 0))
-        return [Batch(Law.of(each, less), self.answers, kept) for each in self.source.upper]
+        return [ReportSum(Law.of(each, less), self.answers, kept) for each in self.source.upper]
 
     @cached_property
-    def _attained(self) -> list[tuple[Comparison, Batch]]:
+    def _attained(self) -> list[tuple[Comparison, ReportSum]]:
         bias, n = self.source.bias, self.answers
         kept = float(1 - bias) * (1 - UNIT * (bias > 0))
         more = 0
         while (lost := comb(n + more - 1, more + 1) * bias ** (more + 1)) > _LOST:
             more += 1
         given_up = upward(lost)
-        return [(each, Batch(Law.of(each), n + more, kept, given_up)) for each in self.source.lower]
+        return [
+            (each, ReportSum(Law.of(each), n + more, kept, given_up)) for each in self.source.lower
+        ]
 
 
 @dataclass(frozen=True)
@@ -166,13 +173,13 @@ class _Populations:
                 return Ends(lower, upper, population)
         return Ends(lower, local, population)
 
-    def delta(self, epsilon: float) -> Ends:
+    def delta(self, epsilon: float, slack: float = _CLOSE_DELTA) -> Ends:
         """Take the best of a grid and of what is near it; cover all populations from above."""
         ratio = _ratio(epsilon, 1)
         near = self._near(epsilon)
         tried = max(self._grid, near, key=lambda each: self.all.lower(ratio, each)[0])
         lower, population = self.all.lower(ratio, tried)[0], self._named(epsilon, tried)
-        for bound in (*(lower * (1 + slack) for slack in _DELTA_SLACKS), *_DELTAS):
+        for bound in (*(lower * (1 + slack * more) for more in _MORE), *_DELTAS):
             upper = self.all.upper(_ratio(epsilon, -1), bound)
             if upper is not None:
                 return Ends(lower, upper, population)
@@ -200,11 +207,12 @@ class _Populations:
 
 def _batch(randomizer: Randomizer, answers: int) -> _Ends | None:
     reduction = family_of(randomizer).comparisons()
-    return None if reduction is None else _batch_of(reduction, answers)
+    return None if reduction is None else batch_of(reduction, answers)
 
 
-def _batch_of(reduction: Comparisons | Bit, answers: int) -> _Ends:
-    if isinstance(reduction, Bit):
+def batch_of(reduction: Comparisons | TwoSymbols, answers: int) -> _Ends:
+    """Return the ends of a batch of `answers` reports by a reduction of their randomizer."""
+    if isinstance(reduction, TwoSymbols):
         return _Populations(AllPopulations(reduction, answers))
     return _Pairs(reduction, answers)
 

@@ -24,18 +24,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.amplification.sums import UNIT, Floats
-from askance_aggregator.families.comparisons import Bit
+from askance_aggregator.amplification.sums import UNDERFLOW, UNIT, Floats
+from askance_aggregator.families.comparisons import TwoSymbols
 
 Ints = NDArray[np.int64]
 
 CONVOLVED = 192  # answers up to which all populations are convolved: 7 million products
 _PERIOD = 18.0  # deviations per period
 _NODES = 64  # of a period, at least
-_HALF = _NODES // 2
 _ROUND = 3  # values of c tried on each side of the estimate
+_OFFSETS = np.arange(-_ROUND - 1, _ROUND + 1)
+_ZERO: Floats = np.zeros((1, 1))
 _CELLS = 40  # of the populations, at first
-_UNDERFLOW = 1e-250  # more than all products lose that are below every float
 _MOST = 6_000  # cells that are tried before an end is given up
 
 
@@ -43,7 +43,7 @@ _MOST = 6_000  # cells that are tried before an end is given up
 class BitBatch:
     """n answers of which the target's is one: ends of D(n, k), in one direction of the pair."""
 
-    bit: Bit
+    bit: TwoSymbols
     answers: int
 
     def values(self, ratio: float, n: Ints, k: Ints, sign: int) -> Floats:
@@ -61,8 +61,10 @@ class BitBatch:
         if gain <= 0:
             return np.zeros(len(n))
         if self.answers <= CONVOLVED and (n == self.answers).all():
-            return self._convolved(ratio, gain, sign)[k]
-        return np.clip(_integrated(high, low, ratio, gain, n, k, sign), 0.0, 1.0)
+            found = self._convolved(ratio, gain, sign)[k]
+        else:
+            found = _integrated(high, low, ratio, gain, n, k, sign)
+        return np.clip(found + (UNDERFLOW if sign > 0 else 0.0), 0.0, 1.0)
 
     @cached_property
     def _laws(self) -> tuple[Floats, Floats]:
@@ -81,7 +83,7 @@ class BitBatch:
         loss = np.zeros_like(tail)
         loss[:, :-1] = (ratio - 1) * tail[:, 1:]  # c = 1..n; B >= n is impossible
         each = gain * equal - loss + sign * UNIT * 8 * (self.answers + 4) * (gain * equal + loss)
-        best: Floats = np.maximum(each.max(axis=1), 0.0) + (_UNDERFLOW if sign > 0 else 0.0)
+        best: Floats = np.maximum(each.max(axis=1), 0.0)
         return best
 
 
@@ -95,94 +97,147 @@ def _binomials(chance: float, complement: float, n: int) -> Floats:
     return rows
 
 
-def _integrated(
-    high: float, low: float, ratio: float, gain: float, n: Ints, k: Ints, sign: int
-) -> Floats:
-    """Ends of D(n, k) by trapezoidal sums over circles; see the module."""
-    at_high, at_low = (k.astype(np.float64))[:, None], (n - 1 - k).astype(np.float64)[:, None]
-    less = ratio - 1  # exact for ratio in [1, 2], else to a unit
-    slope = gain + less
-    best = np.log1p(less / gain)  # ln of Pr[B = c - 1] / Pr[B = c] where f is greatest
-    plain = at_high * high * (1 - high) + at_low * low * (1 - low)
-    tilt = np.maximum(best, 1 / np.sqrt(plain + 1))
-    raised = np.expm1(tilt)
-    chances = [each * np.exp(tilt) / (1 + each * raised) for each in (high, low)]
-    variances = [each * (1 - each) for each in chances]
-    mean = at_high * chances[0] + at_low * chances[1]
-    variance = at_high * variances[0] + at_low * variances[1]
-    most = n.astype(np.float64)[:, None]
-    centre = np.clip(np.rint(mean + 0.5 + variance * (best - tilt)), 1, most)
+@dataclass(frozen=True)
+class _Circle:
+    """Law of B for many cells, tilted by e^t and by trapezoidal sums over a circle of that radius.
 
-    period = np.maximum(_NODES, np.ceil(_PERIOD * np.sqrt(variance)))
-    index = np.arange(_HALF + 1)
-    theta = 2 * np.pi * index / period
-    # Each node stands for its conjugate too, but 0 and, where the circle is whole, its last.
-    weight = np.where((index == 0) | (2 * index == period), 1.0, 2.0) / period
-    sine = np.sin(theta / 2)
-    power = np.zeros(theta.shape, np.complex128)
+    Shapes are (cells, 1), or (cells, 2 _ROUND + 2) for the values c = centre + `_OFFSETS`.
+
+    Args:
+        tilt: t.
+        centre: where f is greatest, nearly.
+        period: nodes of the circle.
+        mean: of B, and `plain` its variance, not tilted.
+        scale: ln of E e^(t (B - centre)), and `scale_off` a bound of its error.
+        equal: Pr[B = c] e^(t (c - centre)) / scale; off by `equal_off`.
+        tail: sum over d >= c of Pr[B = d] e^(t (c - centre)) / scale, with what the circle adds at
+            c - period and so on, where all of Pr[B >= c] is 1; off by `tail_off`.
+    """
+
+    tilt: Floats
+    centre: Floats
+    period: Floats
+    mean: Floats
+    plain: Floats
+    scale: Floats
+    scale_off: Floats
+    equal: Floats
+    equal_off: Floats
+    tail: Floats
+    tail_off: Floats
+
+    @classmethod
+    def of(cls, high: float, low: float, best: float, n: Ints, k: Ints) -> _Circle:
+        """Sum over the circle for n - 1 others, k of them at `high`.
+
+        Args:
+            high: the greatest chance.
+            low: the least.
+            best: ln of Pr[B = c - 1] / Pr[B = c] where f is greatest.
+            n: answers per cell.
+            k: others at the greatest chance.
+        """
+        counts = (k[:, None].astype(np.float64), (n - 1 - k)[:, None].astype(np.float64))
+        levels = (high, low)
+        mean = sum((count * each for count, each in zip(counts, levels, strict=True)), _ZERO)
+        plain = sum((m * p * (1 - p) for m, p in zip(counts, levels, strict=True)), _ZERO)
+        tilt = np.maximum(best, 1 / np.sqrt(plain + 1))
+        raised = np.expm1(tilt)
+        chances = [each * np.exp(tilt) / (1 + each * raised) for each in levels]
+        moved = sum((m * p for m, p in zip(counts, chances, strict=True)), _ZERO)
+        variance = sum((m * p * (1 - p) for m, p in zip(counts, chances, strict=True)), _ZERO)
+        centre = np.clip(np.rint(moved + 0.5 + variance * (best - tilt)), 1, n[:, None])
+        period = np.maximum(_NODES, np.ceil(_PERIOD * np.sqrt(variance)))
+        index = np.arange(_NODES // 2 + 1)
+        theta = 2 * np.pi * index / period
+        # Each node stands for its conjugate too, but 0 and, where the circle is whole, its last.
+        weight = np.where((index == 0) | (2 * index == period), 1.0, 2.0) / period
+        power, size, off = _powers(counts, chances, theta, centre, variance)
+        # Nodes that are left out: the modulus falls up to pi.
+        left = np.maximum(0.0, period - _NODES) / period * (size + off)[:, -1:]
+        # What a sum has beside its value at c + period, and at c - period but for a tail.
+        reach = np.maximum(0.0, period - np.abs(centre - moved) - _ROUND - 2)
+        beyond = left + 2 * np.exp(-(reach**2) / (2.001 * (variance + reach / 3)))
+
+        shifted = power[:, None, :] * np.exp(-1j * theta[:, None, :] * _OFFSETS[:, None])
+        less, sine = -np.expm1(-tilt), np.sin(theta / 2)
+        pole = less + np.exp(-tilt) * (2 * sine**2 + 1j * np.sin(theta))  # 1 - e^-(t + i theta)
+        tail = ((shifted / pole[:, None, :]).real * weight[:, None, :]).sum(axis=2)
+        heights = [m * np.log1p(p * raised) for m, p in zip(counts, levels, strict=True)]
+        return cls(
+            tilt,
+            centre,
+            period,
+            mean,
+            plain,
+            heights[0] + heights[1] - tilt * centre,
+            16 * UNIT * (heights[0] + heights[1] + tilt * centre + 1),
+            (shifted.real * weight[:, None, :]).sum(axis=2),
+            (weight * off).sum(axis=1, keepdims=True) + beyond,
+            tail,
+            (weight * off / np.abs(pole)).sum(axis=1, keepdims=True) + beyond / less,
+        )
+
+
+def _powers(
+    counts: tuple[Floats, Floats],
+    chances: list[Floats],
+    theta: Floats,
+    centre: Floats,
+    variance: Floats,
+) -> tuple[NDArray[np.complex128], Floats, Floats]:
+    """E e^(i theta (B - centre)) under the tilted chances, its modulus, and bounds of its error."""
+    log_power = np.zeros(theta.shape, np.complex128)
     wrong, loose = np.zeros(theta.shape), np.zeros(theta.shape)
-    for count, each, spread in zip((at_high, at_low), chances, variances, strict=True):
-        square = -4 * spread * sine**2
+    sine = np.sin(theta / 2)
+    for count, each in zip(counts, chances, strict=True):
+        square = -4 * each * (1 - each) * sine**2  # |1 + y|^2 - 1, y = each (e^(i theta) - 1)
         modulus = np.log1p(np.maximum(square, -1 + 1e-300)) / 2
         angle = np.arctan2(each * np.sin(theta), 1 - 2 * each * sine**2)
-        power += count * (modulus + 1j * angle)
+        log_power += count * (modulus + 1j * angle)
         # Relative where |1 + y| is above 1/2; else of a power of at most 1/2, absolutely.
         near = square > -0.75
         wrong += 128 * UNIT * count * np.where(near, each * theta, 0.0)
         loose += np.where(near, 0.0, 64 * UNIT)
     # The phase is the difference of two that are rounded beside themselves.
-    wrong += 8 * UNIT * (np.abs(power.imag) + theta * centre + variance * theta**2 + 8)
-    far = np.exp(power.real)
-    power = np.exp(power - 1j * theta * centre)
-    # Nodes that are left out: the modulus falls up to pi.
-    left = np.maximum(0.0, period - _NODES) / period * far[:, -1:] * (1 + wrong[:, -1:])
+    wrong += 8 * UNIT * (np.abs(log_power.imag) + theta * centre + variance * theta**2 + 32)
+    size = np.exp(log_power.real)
+    return np.exp(log_power - 1j * theta * centre), size, size * wrong + loose
 
-    offset = np.arange(-_ROUND - 1, _ROUND + 1)
-    shifted = power[:, None, :] * np.exp(-1j * theta[:, None, :] * offset[:, None])
-    equal = (shifted.real * weight[:, None, :]).sum(axis=2)  # tilted, at c = centre + offset
-    off = far * (wrong + 192 * UNIT) + loose
-    equal_off = (weight * off).sum(axis=1, keepdims=True) + left
-    pole = -np.expm1(-tilt) + 2 * np.exp(-tilt) * sine**2 + 1j * np.exp(-tilt) * np.sin(theta)
-    tail = ((shifted / pole[:, None, :]).real * weight[:, None, :]).sum(axis=2)
-    tail_off = (weight * off / np.abs(pole)).sum(axis=1, keepdims=True)
-    tail_off += left / -np.expm1(-tilt)
-    # What a sum has beside its value at c + period, in tilted chances, and at c - period.
-    reach = period - np.abs(centre - mean) - _ROUND - 2
-    beyond = 2 * np.exp(-(reach**2) / (2.001 * (variance + reach / 3)))
 
-    at = centre + offset[1:]
-    scale_log = at_high * np.log1p(high * raised) + at_low * np.log1p(low * raised) - tilt * centre
-    scale_off = (
-        16
-        * UNIT
-        * (at_high * np.log1p(high * raised) + at_low * np.log1p(low * raised) + tilt * centre + 1)
-    )
-    decay = np.exp(-tilt * (offset[1:]))
-    before = np.exp(-tilt * (offset[:-1]))
-    wrap = np.exp(-tilt * period)
+def _integrated(
+    high: float, low: float, ratio: float, gain: float, n: Ints, k: Ints, sign: int
+) -> Floats:
+    """Ends of D(n, k): the greatest f(c) near the estimate of the best c."""
+    less = ratio - 1  # exactly
+    slope = gain + less
+    law = _Circle.of(high, low, float(np.log1p(less / gain)), n, k)
+    before, decay = (np.exp(-law.tilt * offsets) for offsets in (_OFFSETS[:-1], _OFFSETS[1:]))
+    plus = gain * before * law.equal[:, :-1]
+    minus = less * decay * law.tail[:, 1:]
+    off = gain * before * law.equal_off + less * decay * law.tail_off
+    off += 8 * UNIT * (np.abs(plus) + np.abs(minus))
+    value = plus - minus + sign * off
+    value *= np.exp(law.scale) * (1 + sign * np.sign(value) * np.expm1(2 * law.scale_off))
+    # The tail's sum has e^(-t period) Pr[B >= c - period] and so on beside it: at most e^(...).
+    wrap = np.exp(-law.tilt * law.period)
     wrap = wrap / (1 - wrap)
-    plus = gain * before * equal[:, :-1]
-    minus = less * decay * tail[:, 1:]
-    plus_off = gain * before * (equal_off + beyond)
-    minus_off = less * decay * (tail_off + beyond)
-    around = 8 * UNIT * (np.abs(plus) + np.abs(minus))
-    value = plus - minus + sign * (plus_off + minus_off + around)
-    scaled = value * np.exp(scale_log) * (1 + sign * np.sign(value) * np.expm1(2 * scale_off))
-    low_side = _bernstein(at_high * high + at_low * low, plain, period - _ROUND - 1 - centre)
-    scaled = scaled + less * wrap * (1 + sign * UNIT * (32 + 8 * tilt * period))
+    value += less * wrap * (1 + sign * UNIT * (32 + 8 * law.tilt * law.period))
     if sign < 0:
-        scaled = scaled - (gain + less) * wrap * low_side
-    inside = (at >= 1) & (at <= most)
-    best_end: Floats = np.where(inside, scaled, -np.inf).max(axis=1)
+        short = _bernstein(law.mean, law.plain, law.period - _ROUND - 1 - law.centre)
+        value -= slope * wrap * short
+    at = law.centre + _OFFSETS[1:]
+    most = n[:, None]
+    found: Floats = np.where((at >= 1) & (at <= most), value, -np.inf).max(axis=1)
     if sign < 0:
-        return best_end
+        return found
     # f rises before the first c and falls after the last, or the end is not certified.
-    change = gain * before * equal[:, :-1] - slope * decay * equal[:, 1:]
-    change_off = (gain * before + slope * decay) * (equal_off + beyond + 8 * UNIT)
+    change = gain * before * law.equal[:, :-1] - slope * decay * law.equal[:, 1:]
+    change_off = (gain * before + slope * decay) * (law.equal_off + 8 * UNIT)
     change_off += 4 * UNIT * (high + 2 * ratio * low) * (before + decay)
     rises = (change[:, 0] <= -change_off[:, 0]) | (at[:, 0] <= 1)
     falls = (change[:, -1] >= change_off[:, -1]) | (at[:, -1] >= most[:, 0])
-    return np.where(rises & falls, best_end, 1.0)
+    return np.where(rises & falls, found, 1.0)
 
 
 def _bernstein(mean: Floats, variance: Floats, above: Floats) -> Floats:
@@ -200,13 +255,13 @@ class AllPopulations:
         answers: n, >= 1.
     """
 
-    bit: Bit
+    bit: TwoSymbols
     answers: int
 
     @cached_property
     def _directions(self) -> tuple[BitBatch, ...]:
         bit, n = self.bit, self.answers
-        turned = Bit(bit.denominator - bit.low, bit.denominator - bit.high, bit.denominator)
+        turned = TwoSymbols(bit.denominator - bit.low, bit.denominator - bit.high, bit.denominator)
         return tuple(BitBatch(each, n) for each in ({bit: 0, turned: 0}))
 
     def lower(self, ratio: float, tried: Ints) -> tuple[float, int]:

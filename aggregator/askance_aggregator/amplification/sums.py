@@ -34,7 +34,7 @@ _FUNCTION = 8  # units: more than numpy's and libm's exp, log, sine and cosine a
 
 _ENUMERATED = 1 << 20  # outcomes of a batch that is listed one by one, times symbols: 8 MB
 _SMALL = 64  # reports of such a batch; w^c / c! is then far from underflow
-_UNDERFLOW = 1e-250  # more than all outcomes lose that are below every float
+UNDERFLOW = 1e-200  # of delta: more than all terms lose that are below every float
 
 _SMOOTHING = 0.01  # tau over the deviation of the tilted sum; it costs its square of epsilon
 _ROUGH = 0.1  # the same for a quick end
@@ -92,7 +92,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ReportSum:
     """n reports compared: `upper` and `lower` are ends of delta at a given e^epsilon.
 
     Args:
@@ -111,9 +111,9 @@ class Batch:
     def upper(self, ratio: float, *, smoothing: float = _SMOOTHING) -> float:
         """Bound delta at every e^epsilon >= `ratio` from above."""
         if self.kept == 1:
-            return min(1.0, self._end(ratio, 1, smoothing))
+            return min(1.0, self._end(ratio, 1, smoothing) + UNDERFLOW)
         found = self._end(ratio * self.kept**2 * (1 - 4 * UNIT), 1, smoothing)
-        return min(1.0, found / self.kept * (1 + 4 * UNIT))
+        return min(1.0, found / self.kept * (1 + 4 * UNIT) + UNDERFLOW)
 
     def stays_within(self, ratio: float, delta: float) -> bool:
         """Return whether an upper end is at most `delta`; coarse ends are tried first."""
@@ -138,7 +138,7 @@ class Batch:
         line = _Line.through(self.law.chance, values, self.answers, 0.0)
         height = exp(min(_LARGEST, line.log_mass(1)))
         found = height / (e * line.tilt * self.answers) / self.kept
-        return min(1.0, found * (1 + 32 * UNIT))
+        return min(1.0, found * (1 + 32 * UNIT) + UNDERFLOW)
 
     def _end(self, ratio: float, sign: int, smoothing: float) -> float:
         values = self.law.values(ratio, sign)
@@ -178,7 +178,7 @@ class Batch:
         sums = counts @ values + sign * UNIT * (symbols + 4) * (counts @ np.abs(values))
         total = float(np.maximum(sums, 0) @ chances) / n
         relative = UNIT * (6 * n + 4 * symbols + len(chances) + 8)
-        return total * (1 + sign * relative) + sign * _UNDERFLOW
+        return total * (1 + sign * relative)
 
     def _integrated(self, values: Floats, sign: int, smoothing: float) -> float:
         """Integrate along a line through the saddle point; a wider period if the first is short."""
@@ -300,9 +300,8 @@ class _Line:
             real[part] = (sine * sine) @ (-2 * self.tilted)
             imaginary[part] = (sine * np.cos(half)) @ (2 * self.tilted)
         # |sin x| and 1 - cos x are at most |x| and 2 |x|: errors are relative to the sum of these.
-        wrong = (
-            UNIT * (self._weight + 64) * np.abs(theta) * float(self.tilted @ np.abs(self.values))
-        )
+        size = np.abs(theta) * float(self.tilted @ np.abs(self.values))
+        wrong = UNIT * (self._weight * (1 + self.spread) + 64) * size
         square = 2 * real + real**2 + imaginary**2  # |1 + y|^2 - 1
         near = square > -0.75
         modulus = np.log(np.hypot(1 + real, imaginary) + 1e-300)

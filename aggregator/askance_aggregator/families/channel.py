@@ -11,7 +11,7 @@ from operator import mul
 
 import numpy as np
 
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -74,7 +74,7 @@ class TableFamily(Family[Channel]):
         """Return whether each symbol stands for one of two levels."""
         return _sides(self.randomizer) is not None
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare levels; exact."""
         return table_comparisons(self.randomizer.table)
 

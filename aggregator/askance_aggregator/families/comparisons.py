@@ -69,7 +69,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Bit:
+class TwoSymbols:
     """A randomizer whose report has two symbols: the extreme chances of one of them.
 
     Rows between the two are mixtures of them, so that each other user may be taken at one of two.

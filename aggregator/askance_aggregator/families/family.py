@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.rates import (
     InclusionRates,
     JointRates,
@@ -136,7 +136,7 @@ class Family(ABC, Generic[R]):
         """Return whether a report is one bit, so that eight of them take a byte."""
         return False
 
-    def comparisons(self) -> Comparisons | Bit | None:
+    def comparisons(self) -> Comparisons | TwoSymbols | None:
         """Reduce the randomizer for the accountant of shuffled batches; None: nothing proved."""
         return None
 

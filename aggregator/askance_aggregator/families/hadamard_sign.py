@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families.channel import randomized_response
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Reports,
@@ -46,7 +46,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         kept = Fraction(self.randomizer.threshold, COIN_SPACE)
         return SignRates(kept, 1 - kept, Fraction(1, 2))
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare the two signs of a value, whose near sets share no symbol. Exact.
 
         Half of the symbols are near a sign; a third level is near half of each half. Other pairs of

@@ -10,7 +10,7 @@ from math import comb
 
 import numpy as np
 
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -93,7 +93,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         pair = float(self.pair_agreement) * inverse**2
         return VectorRates((half * inverse) ** 2, 0.0, pair, half * abs(inverse))
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare two opposite patterns, which share as few near patterns as any two.
 
         Other users are taken halfway between the two, or at one of them. The bias is derived at

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -56,7 +56,7 @@ class KaryFamily(Family[KaryResponse]):
             Fraction(self.randomizer.own, COIN_SPACE), Fraction(self.randomizer.other, COIN_SPACE)
         )
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare two cells; all pairs are alike. Exact: the near set of a cell is the cell."""
         cells = self.randomizer.cells
         law = NearSets(self.randomizer.own, 1, cells)

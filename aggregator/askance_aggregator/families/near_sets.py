@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from askance_aggregator.families.comparisons import Atom, Bit, Comparison, merged
+from askance_aggregator.families.comparisons import Atom, Comparison, TwoSymbols, merged
 from askance_client.randomizers.coins import COIN_SPACE
 
 Near = tuple[bool, ...]
@@ -51,10 +51,10 @@ class NearSets:
         """
         return self._comparison(counts, population, None)
 
-    def bit(self) -> Bit:
+    def bit(self) -> TwoSymbols:
         """Return the law where a report has two symbols, of which one is near a level."""
         kept = max(self.threshold, COIN_SPACE - self.threshold)
-        return Bit(kept, COIN_SPACE - kept, COIN_SPACE)
+        return TwoSymbols(kept, COIN_SPACE - kept, COIN_SPACE)
 
     @property
     def _chances(self) -> tuple[int, int]:

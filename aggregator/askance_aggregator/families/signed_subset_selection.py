@@ -9,7 +9,13 @@ from functools import lru_cache
 from itertools import combinations, product
 from math import perm
 
-from askance_aggregator.families.comparisons import Atom, Bit, Comparison, Comparisons, merged
+from askance_aggregator.families.comparisons import (
+    Atom,
+    Comparison,
+    Comparisons,
+    TwoSymbols,
+    merged,
+)
 from askance_aggregator.families.family import (
     Counts,
     Reports,
@@ -63,7 +69,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         """The least chance of `sign_rates.stray`: of a user at another value, as a rule."""
         return min(self._strays)
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare the two signs of a value, and signs of two values, by types.
 
         A type says of up to three values whether they are in the set, and with which sign. The
@@ -73,7 +79,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         d, size = self.randomizer.values, self.randomizer.size
         if d == 1:
             coins = (self.randomizer.threshold, self.randomizer.opposite)
-            return Bit(max(coins), min(coins), COIN_SPACE)
+            return TwoSymbols(max(coins), min(coins), COIN_SPACE)
         plus, minus, apart = (0, 1), (0, -1), (1, 1)
         lower = [
             self._comparison(plus, other, rest)

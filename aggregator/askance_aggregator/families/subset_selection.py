@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import perm
 
-from askance_aggregator.families.comparisons import Bit, Comparisons
+from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -69,7 +69,7 @@ class SubsetFamily(Family[SubsetSelection]):
         own = Fraction(self.randomizer.threshold, COIN_SPACE)
         return InclusionRates(own, Fraction(self.randomizer.size - own, self.randomizer.cells - 1))
 
-    def comparisons(self) -> Comparisons | Bit:
+    def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare two cells, all pairs alike, by types: which of two or three cells are in a set.
 
         A draw's bias S / 2^64 is derived at `floyd.certified_ratio`.

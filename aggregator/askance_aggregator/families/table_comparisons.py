@@ -9,7 +9,13 @@ from math import gcd, lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.families.comparisons import Atom, Bit, Comparison, Comparisons, merged
+from askance_aggregator.families.comparisons import (
+    Atom,
+    Comparison,
+    Comparisons,
+    TwoSymbols,
+    merged,
+)
 from askance_client.randomizers.channel import Table
 from askance_client.randomizers.coins import COIN_SPACE
 
@@ -22,7 +28,7 @@ _Level = tuple[int, Sequence[int]]
 """Number of a level, and its row."""
 
 
-def table_comparisons(table: Table) -> Comparisons | Bit:
+def table_comparisons(table: Table) -> Comparisons | TwoSymbols:
     """Reduce a table.
 
     Columns in proportion are one symbol, and equal rows one level. A table of two symbols is a bit.
@@ -34,7 +40,7 @@ def table_comparisons(table: Table) -> Comparisons | Bit:
     every = list(zip(*merged_columns(table), strict=True))
     if len(every[0]) == 2:
         first = [row[0] for row in every]
-        return Bit(max(first), min(first), COIN_SPACE)
+        return TwoSymbols(max(first), min(first), COIN_SPACE)
     rows = dict(reversed([(row, level) for level, row in enumerate(every)]))
     if len(rows) == 1:
         same = merged([Atom(1, 1, 1)], 1, "all levels are alike")

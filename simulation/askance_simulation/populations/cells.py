@@ -44,7 +44,7 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class NumberEnds:
     """Least and greatest number of a column, and whether all are whole."""
 
     low: Fraction
@@ -97,7 +97,7 @@ class ColumnCells(Protocol):
         """Return the different values as texts, sorted."""
         ...
 
-    def ends(self) -> Ends | None:
+    def ends(self) -> NumberEnds | None:
         """Return the ends of a column of numbers; None: a value is none, or there is none."""
         ...
 
@@ -125,7 +125,7 @@ class UnreadCells:
     def texts(self) -> list[str]:
         raise InvalidRecord(f"label: expected a column of labels, got {self.why}")
 
-    def ends(self) -> Ends | None:
+    def ends(self) -> NumberEnds | None:
         return None
 
 
@@ -204,17 +204,17 @@ class TextCells:
     def _is_missing(self, cell: Cell) -> bool:
         return is_missing(cell) and cell not in self._labels
 
-    def ends(self) -> Ends | None:
+    def ends(self) -> NumberEnds | None:
         return self._ends
 
     @cached_property
-    def _ends(self) -> Ends | None:
+    def _ends(self) -> NumberEnds | None:
         ratios = [exact_ratio(text) for text in self.counts]
         numbers = [ratio for ratio in ratios if ratio is not None]
         if not numbers or self.cut or len(numbers) < len(ratios):
             return None
         low, high = _ends(numbers)
-        return Ends(low, high, all(denominator == 1 for _, denominator in numbers))
+        return NumberEnds(low, high, all(denominator == 1 for _, denominator in numbers))
 
     def first(self, found: Collection[str]) -> int:
         """Return the first row, from 1, that has one of these texts."""
@@ -314,13 +314,13 @@ class NumberCells:
     def texts(self) -> list[str]:
         return sorted(self._texts_of(self._values))
 
-    def ends(self) -> Ends | None:
+    def ends(self) -> NumberEnds | None:
         if not self._total:
             return None
         low, high = map(exact_ratio, self._texts_of(np.array([self._low, self._high])))
         if low is None or high is None:  # a text that is too long
             return None
-        return Ends(Fraction(*low), Fraction(*high), self._whole)
+        return NumberEnds(Fraction(*low), Fraction(*high), self._whole)
 
     def _sampled(self, values: Numbers) -> Numbers:
         return values[self._kept(values)] if self._level else values

@@ -25,7 +25,7 @@ from askance_aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
-from askance_aggregator.families.comparisons import Bit, Comparison, Comparisons
+from askance_aggregator.families.comparisons import Comparison, Comparisons, TwoSymbols
 from askance_aggregator.families.table_comparisons import spread_pair
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
@@ -198,7 +198,7 @@ def test_a_codebook_is_bounded_by_near_sets_as_far_apart_as_two_can_be() -> None
     ],
 )
 def test_a_report_of_two_symbols_is_a_bit(randomizer: Randomizer, high: int) -> None:
-    assert family_of(randomizer).comparisons() == Bit(high, COIN_SPACE - high, COIN_SPACE)
+    assert family_of(randomizer).comparisons() == TwoSymbols(high, COIN_SPACE - high, COIN_SPACE)
 
 
 def test_a_hash_to_three_values_or_more_is_bounded_without_a_gap_in_the_index() -> None:
@@ -322,7 +322,7 @@ def test_the_columns_in_proportion_and_the_equal_rows_of_a_table_are_merged() ->
 def test_a_table_of_two_symbols_is_a_bit() -> None:
     # Columns 0 and 2 are in proportion; the extreme rows have 12 and 3 of 16 in them.
     bit = family_of(table((8, 4, 4), (4, 10, 2), (4, 10, 2), (2, 13, 1))).comparisons()
-    assert isinstance(bit, Bit)
+    assert isinstance(bit, TwoSymbols)
     both = {Fraction(bit.high, bit.denominator), Fraction(bit.low, bit.denominator)}
     assert both in ({Fraction(12, 16), Fraction(3, 16)}, {Fraction(13, 16), Fraction(4, 16)})
 

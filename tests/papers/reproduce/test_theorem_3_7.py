@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from askance_papers.curator.mechanisms import Exponential, PermuteAndFlip
 from askance_papers.reproduce import Effort, Reproduction, Setting, find
 from askance_papers.reproduce.klnrs08 import theorem_3_7
-from askance_papers.reproduce.klnrs08.theorem_3_7 import Curve, Instance, enumerated_loss, row
+from askance_papers.reproduce.klnrs08.theorem_3_7 import ErrorCurve, Instance, enumerated_loss, row
 from askance_simulation.randomness.seeds import Seed
 
 
@@ -59,7 +59,7 @@ def test_the_enumerated_loss_is_epsilons_with_permute_and_flip() -> None:
     assert 0.4 < enumerated_loss(Exponential, Fraction(1)) < 1
 
 
-CURVE = Curve(
+CURVE = ErrorCurve(
     Instance(4, Fraction(1, 5), Fraction(1), "noisy"),
     "exponential",
     trials=100,

@@ -80,7 +80,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ErrorCurve:
     """Run one mechanism on an instance, and count the failed trials at each part of n."""
 
     instance: Instance
@@ -161,7 +161,7 @@ def measured(
     kind: type[Exponential] | type[PermuteAndFlip],
     trials: int,
     seed: Seed,
-) -> Curve:
+) -> ErrorCurve:
     """Run the learner's own steps on counts of examples, drawn exactly in law."""
     place = seed / name / f"{instance.d} {instance.alpha} {instance.epsilon} {instance.labels}"
     n = sample_size(instance.family.size, alpha=instance.alpha, beta=BETA, epsilon=instance.epsilon)
@@ -175,7 +175,7 @@ def measured(
 
     failed = tuple(failures(max(int(fraction * n), 1)) for fraction in FRACTIONS)
     agree = choices_agree(name, mechanism, SeededWords(place / "choices"))
-    return Curve(instance, name, trials, n, failed, failures(printed_size(instance)), agree)
+    return ErrorCurve(instance, name, trials, n, failed, failures(printed_size(instance)), agree)
 
 
 def is_proved_size(n: int, size: int, alpha: Fraction, epsilon: Fraction) -> bool:
@@ -230,7 +230,7 @@ def enumerated_loss(kind: type[Exponential] | type[PermuteAndFlip], epsilon: Fra
     )
 
 
-def row(curve: Curve) -> Row:
+def row(curve: ErrorCurve) -> Row:
     """Return a line of the table."""
     from scipy import stats
 
@@ -294,7 +294,7 @@ def _cube(d: int) -> NDArray[np.int64]:
     return np.arange(1 << d)[:, None] >> np.arange(d)[::-1] & 1
 
 
-def _draw(figure: Any, curves: Sequence[Curve]) -> None:
+def _draw(figure: Any, curves: Sequence[ErrorCurve]) -> None:
     """Draw failures over the part of n, one panel per kind of labels."""
     figure.set_size_inches(9.5, 3.9)
     panels = figure.subplots(1, 2, sharey=True)

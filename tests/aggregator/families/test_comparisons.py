@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
-from math import factorial, prod
+from math import comb, factorial, prod
 
 import pytest
 
@@ -412,7 +412,39 @@ def test_the_lower_end_is_that_of_the_best_population_wherever_it_stands() -> No
 
 
 def test_no_lower_end_is_claimed_of_a_codebook() -> None:
-    book = random_codebook(4, 1000, 10**9)
+    book = RandomCodebook(1, 1, 1, 9, MOST)
     assert reduced(book).lower == []
     assert delta_ends(book, 1000, Fraction(1, 100)).lower == 0
     assert epsilon_ends(book, 1000, Fraction(1, 10**6)).lower == 0
+
+
+def test_both_ends_bear_draws_that_are_not_quite_even() -> None:
+    # Section 2 of docs/math/shuffled_families.md, with a bias of 1/20 and all small batches.
+    bias = Fraction(1, 20)
+    even = [[5, 3, 2], [2, 3, 5], [3, 4, 3]]
+    shift = [[2, -1, -1], [-1, -1, 2], [-1, 2, -1]]  # hundredths
+    beyond = {"upper": 0, "lower": 0}
+    for sign in (1, -1):
+        record, other, rest = (
+            [Fraction(10 * a + sign * b, 100) for a, b in zip(*pair, strict=True)]
+            for pair in zip(even, shift, strict=True)
+        )
+        ideal = [[Fraction(mass, 10) for mass in row] for row in even]
+        for real, near in zip((record, other, rest), ideal, strict=True):
+            ratios = [a / b for a, b in zip(real, near, strict=True)]
+            assert 1 - bias <= min(ratios)
+            assert max(ratios) <= 1 / (1 - bias)
+        least = [min(column) for column in zip(record, other, rest, strict=True)]
+        blanket = [(1 - bias) * min(column) for column in zip(*ideal, strict=True)]
+        for reports, ratio in product((1, 2, 3, 4), (Fraction(1), Fraction(6, 5), Fraction(8, 5))):
+            upper = excess(law(record, other, least), reports, ratio)
+            bound = excess(law(ideal[0], ideal[1], blanket), reports, ratio * (1 - bias) ** 2)
+            assert upper <= bound / (1 - bias)
+            beyond["upper"] += upper > excess(law(*ideal[:2], blanket), reports, ratio)
+            lower = excess(law(record, other, rest), reports, ratio)
+            beyond["lower"] += lower < excess(law(*ideal), reports, ratio)
+            for more in (0, 1, 2):
+                batch = excess(law(*ideal), reports + more, ratio / (1 - bias) ** 2)
+                lost = comb(reports + more - 1, more + 1) * bias ** (more + 1)
+                assert lower >= (1 - bias) * (batch - lost)
+    assert min(beyond.values()) > 0  # the even law alone is no end

@@ -22,7 +22,7 @@ from askance_client.randomizers.coins import COIN_SPACE
 MAX_PAIR_LEVELS = 33  # with more, a table has over a thousand pairs to be accounted one by one
 _NO_GAIN = 1.0001  # of the index: a bound of all pairs that is so close to the worst pair's
 _TRIED_PAIRS = 1 << 12  # with the greatest indices, for the lower end
-_KEPT = 4  # comparisons for the lower end
+_KEPT = 2  # comparisons for the lower end, beside those with the others at the worst pair's levels
 
 _Level = tuple[int, Sequence[int]]
 """Number of a level, and its row."""
@@ -57,12 +57,12 @@ def table_comparisons(table: Table) -> Comparisons | TwoSymbols:
     tried = pairs[:_TRIED_PAIRS]
     squares = (masses[tried[:, 0]] - masses[tried[:, 1]]) ** 2
     attained = squares @ (1 / masses).T
-    best = np.argsort(-attained, axis=None, kind="stable")[:_KEPT]
+    best = np.argsort(-attained, axis=None, kind="stable")[:_KEPT].tolist()
+    x, y = pairs[0].tolist()
+    triples = [(*tried[at // len(rows)].tolist(), at % len(rows)) for at in best]
     lower = [
         _compared(named[x], named[y], (f"others at {named[at][0]}", named[at][1]))
-        for (x, y), at in zip(
-            tried[best // len(rows)].tolist(), (best % len(rows)).tolist(), strict=True
-        )
+        for x, y, at in dict.fromkeys((*triples, (x, y, x), (x, y, y)))
     ]
     return Comparisons(upper, lower)
 

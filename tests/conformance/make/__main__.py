@@ -25,6 +25,7 @@ from tests.conformance.make.draws import (
     tie_cases,
 )
 from tests.conformance.make.from_vectors import Json, vector_cases
+from tests.conformance.make.limits import limit_cases
 from tests.conformance.make.programs import changed_cases, program_cases
 from tests.conformance.make.scripts import check, random_scripts, scripts
 from tests.conformance.make.wire_forms import form_cases
@@ -68,11 +69,19 @@ def ledgers() -> Iterator[Json]:
     yield from random_scripts(Random(SEED + 6), SCRIPTS)
 
 
+def limits() -> Iterator[Json]:
+    """Yield cases on both sides of each limit, held to the outcome that is stated with them."""
+    for accepted, case in limit_cases():
+        assert ("refused" not in answer(case["kind"], case["input"])) == accepted, case["name"]
+        yield case
+
+
 FILES = {
     "messages": messages,
     "programs": programs,
     "randomizers": randomizers,
     "ledgers": ledgers,
+    "limits": limits,
 }
 
 

@@ -30,7 +30,7 @@ import {
   checkDigest,
   decodeResponse,
 } from "../src/service/exchange.js";
-import { LEDGER_KINDS } from "./ledger_kinds.js";
+import { answerScript, type Place } from "./ledger_kinds.js";
 
 /** JSON as the kit has it: no number above 2^53. */
 export type Json = { readonly [name: string]: any };
@@ -203,26 +203,30 @@ export const KINDS: { [kind: string]: Kind } = {
   },
 };
 
-/** The answer to one case. */
-export async function answer(kind: string, given: Json): Promise<Json> {
-  const found = KINDS[kind] ?? LEDGER_KINDS[kind];
-  if (found === undefined) {
-    return { unsupported: kind };
-  }
-  try {
-    return await found(given);
-  } catch (error) {
-    if (error instanceof InvalidQuery) {
-      return { refused: "INVALID_QUERY" };
+/** The answer to a case. */
+export type Answer = (kind: string, given: Json) => Promise<Json>;
+
+/** Answer cases; the platform gives each script of the ledger a new place. */
+export function adapter(newPlace: () => Promise<Place>): Answer {
+  return async (kind, given) => {
+    try {
+      if (kind === "ledger") {
+        return await answerScript(given, await newPlace());
+      }
+      return (await KINDS[kind]?.(given)) ?? { unsupported: kind };
+    } catch (error) {
+      if (error instanceof InvalidQuery) {
+        return { refused: "INVALID_QUERY" };
+      }
+      if (error instanceof InvalidParameter) {
+        return { refused: SYNTAX.has(kind) ? "MALFORMED" : "INVALID_RANDOMIZER" };
+      }
+      if (error instanceof RemoteProtocolError) {
+        return { refused: "MALFORMED" };
+      }
+      throw error;
     }
-    if (error instanceof InvalidParameter) {
-      return { refused: SYNTAX.has(kind) ? "MALFORMED" : "INVALID_RANDOMIZER" };
-    }
-    if (error instanceof RemoteProtocolError) {
-      return { refused: "MALFORMED" };
-    }
-    throw error;
-  }
+  };
 }
 
 export function bytesIn(given: Json, name = "bytes"): Uint8Array<ArrayBuffer> {

@@ -2,7 +2,7 @@
 
 import { sha256 } from "../src/queries/index.js";
 import { toHex } from "../src/integers.js";
-import { answer, type Json } from "./adapter.js";
+import type { Answer, Json } from "./adapter.js";
 
 export interface Case {
   readonly kind: string;
@@ -55,7 +55,10 @@ export interface Count {
 }
 
 /** Ask every case and count by kind. */
-export async function compare(cases: readonly Case[]): Promise<Record<string, Count>> {
+export async function compare(
+  cases: readonly Case[],
+  answer: Answer,
+): Promise<Record<string, Count>> {
   const counts: Record<string, Count> = {};
   for (const { kind, input, expected } of cases) {
     const count = (counts[kind] ??= { passed: 0, failed: 0, seconds: 0 });

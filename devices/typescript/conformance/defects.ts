@@ -13,7 +13,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { build } from "esbuild";
 
-import type { answer } from "./adapter.js";
+import type { Answer } from "./adapter.js";
 import { load, same, type Case } from "./cases.js";
 import { DEFECTS, type Defect } from "./planted_defects.js";
 
@@ -22,12 +22,12 @@ const CASES = join(PACKAGE, "../../tests/conformance/cases");
 const folder = await mkdtemp(join(tmpdir(), "defects-"));
 
 /** The adapter over the source with one text replaced. */
-async function planted(defect: Defect): Promise<typeof answer> {
+async function planted(defect: Defect): Promise<Answer> {
   const changed = join(PACKAGE, "src", defect.file);
   const outfile = join(folder, `${defect.name}.mjs`);
   let times = 0;
   await build({
-    entryPoints: [join(PACKAGE, "conformance/adapter.ts")],
+    entryPoints: [join(PACKAGE, "conformance/node_adapter.ts")],
     bundle: true,
     format: "esm",
     platform: "node",
@@ -54,7 +54,7 @@ async function planted(defect: Defect): Promise<typeof answer> {
   if (times !== 1) {
     throw new Error(`${defect.name}: expected its text once in ${defect.file}, found it ${times} times`);
   }
-  return ((await import(pathToFileURL(outfile).href)) as { answer: typeof answer }).answer;
+  return ((await import(pathToFileURL(outfile).href)) as { answer: Answer }).answer;
 }
 
 /** The name of the first case that is answered otherwise; an error that is thrown is one. */

@@ -1,9 +1,5 @@
 /** The kind of cases about the ledger's rules: scripts of steps. */
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
 import { decodeReport, digestOf, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
@@ -11,23 +7,27 @@ import { Policy } from "../src/device/policy.js";
 import { answer } from "../src/device/record_work.js";
 import { fromHex, toHex } from "../src/integers.js";
 import type { Ledger } from "../src/ledger/contract.js";
-import { LedgerFile } from "../src/ledger/ledger_file.js";
+import { LedgerFile, type LedgerStorage } from "../src/ledger/ledger_file.js";
 import { Reason, Refusal } from "../src/messages.js";
-import { FileStorage } from "../src/node/ledger_file_storage.js";
 import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins, Words } from "../src/randomizers/index.js";
 import { bytesIn, schemaIn, type Json } from "./adapter.js";
 
-export const LEDGER_KINDS: { [kind: string]: (given: Json) => Json | Promise<Json> } = {
-  async ledger(given) {
-    const folder = await mkdtemp(join(tmpdir(), "askance-"));
-    try {
-      return await new Script(given, join(folder, "ledger")).run();
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  },
-};
+/** A ledger's place on a platform, new for each script. */
+export interface Place {
+  /** Open the storage; the first time makes it. */
+  open(): Promise<LedgerStorage>;
+  remove(): Promise<void>;
+}
+
+/** Answer a script, with its ledger in a new place. */
+export async function answerScript(given: Json, place: Place): Promise<Json> {
+  try {
+    return await new Script(given, place).run();
+  } finally {
+    await place.remove();
+  }
+}
 
 /** Words of a script's step, by the request's digest. */
 class GivenCoins implements Coins {
@@ -42,7 +42,7 @@ class GivenCoins implements Coins {
   }
 }
 
-/** A device with a ledger on the disk, led through the steps of a case. */
+/** A device with a stored ledger, led through the steps of a case. */
 class Script {
   readonly #coins = new GivenCoins();
   #nowS = 0;
@@ -52,12 +52,11 @@ class Script {
 
   constructor(
     private readonly given: Json,
-    private readonly path: string,
+    private readonly place: Place,
   ) {}
 
   /** The answers to all steps. */
   async run(): Promise<Json> {
-    await FileStorage.create(this.path);
     await this.#start();
     const steps: Json[] = [];
     for (const step of this.given.steps) {
@@ -70,7 +69,7 @@ class Script {
   async #start(): Promise<void> {
     const { policy } = this.given;
     const [day, study] = [policy.day, policy.study].map((limit) => limit && BigInt(limit));
-    this.#file = await LedgerFile.open(await FileStorage.open(this.path));
+    this.#file = await LedgerFile.open(await this.place.open());
     this.#ledger = this.#file.ledger("", "");
     this.#device = new Device({
       schema: schemaIn(this.given),

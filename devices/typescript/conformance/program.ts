@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline";
 
-import { answer } from "./adapter.js";
+import { answer } from "./node_adapter.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
   const asked = JSON.parse(line);

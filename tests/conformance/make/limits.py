@@ -55,7 +55,8 @@ def node(op: Op, *args: int, constants: Iterable[int] = (), frac: int = 0) -> No
 
 def query(kind: int, nodes: Iterable[Node], high: int = 1) -> str:
     """Write a query with values from 0 on."""
-    message = query_pb2.Query(kind=kind, nodes=nodes, low=0, high=high, default=0)
+    known = query_pb2.QueryKind.ValueType(kind)
+    message = query_pb2.Query(kind=known, nodes=nodes, low=0, high=high, default=0)
     return message.SerializeToString().hex()
 
 
@@ -310,5 +311,4 @@ def limit_cases() -> Iterator[tuple[bool, Json]]:
         for name, (accepted, data) in table.items():
             yield accepted, case(kind, f"limit: {name}", bytes=data, **given)
     for name, text in NUMBERS.items():
-        given = {"schema": SCHEMA_HEX, "record": {"p": text}}
-        yield True, case("record", f"limit: {name}", **given)
+        yield True, case("record", f"limit: {name}", schema=SCHEMA_HEX, record={"p": text})

@@ -106,7 +106,7 @@ class Asker(Script):
 
 
 class Campaign:
-    """One device in one profile, through all kills."""
+    """Device in a profile of its own, through all kills."""
 
     def __init__(self, folder: Path, asker: Asker, chance: random.Random) -> None:
         self.folder, self._profile = folder, folder / "profile"

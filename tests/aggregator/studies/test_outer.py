@@ -19,6 +19,7 @@ SCHEMA = ask.Schema("people", 1, smokes=ask.Bit(), drives=ask.Bit())
 PEOPLE = ask.Population.from_columns(
     SCHEMA, {"smokes": [0, 1] * 3_000, "drives": [0, 0, 1] * 2_000}
 )
+WAVERS = ask.Population.from_columns(SCHEMA, {"smokes": [0, 1] * 20_000, "drives": [0, 1] * 20_000})
 ONE = ask.randomized_response(10**9)
 DELTA = Fraction(1, 10**6)
 
@@ -97,6 +98,22 @@ def test_the_smallest_of_disjoint_groups_decides() -> None:
     assert outer is not None
     assert outer.answers == 3_000
     assert outer.epsilon == pytest.approx(epsilon_ends(ONE, 2_970, DELTA).upper, rel=1e-9)
+
+
+def test_a_wave_is_a_batch_of_its_own_and_no_prefix() -> None:
+    """Users of a wave were not asked before: the smallest increment decides, and not a sum."""
+    learner = ask.learners.mean(SCHEMA.smokes == 1, missing="default", tau="0.01")
+    study = ask.Study(learner, SCHEMA, epsilon=4, waves=2)
+    simulation = ask.simulate(study, WAVERS, fleet="columns", seed=1)
+    closed = [one for one in simulation.transcript.recorded if isinstance(one, Closed)]
+    answered = [tally.answered for one in closed for tally in one.tallies]
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    assert len(answered) == 2
+    assert outer is not None
+    assert outer.answers == min(answered)
+    least = min(answered) - -(-min(answered) // 100)
+    four = ask.randomized_response(4 * 10**9)
+    assert outer.epsilon == pytest.approx(epsilon_ends(four, least, DELTA).upper, rel=1e-9)
 
 
 def test_questions_to_the_same_users_compose() -> None:

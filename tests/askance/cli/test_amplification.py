@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from typing import Any
 
 import pytest
 
+import askance as ask
 from askance.cli import main
+from askance_client.errors import InvalidParameter
 
 ONE_BIT = ("amplification", "--randomizer", "randomized-response", "--epsilon", "1")
 
@@ -60,6 +64,28 @@ def test_text_says_towards_whom(capsys: pytest.CaptureFixture[str]) -> None:
     assert "randomized-response, epsilon 1, 10,000 honest answers, delta 1e-06" in text
     assert "towards the aggregator" in text
     assert "towards readers of the tally" in text
+
+
+def test_a_randomizer_itself_has_the_ends_of_its_name() -> None:
+    made = ask.best_for(16, 10**9)
+    assert ask.amplification(made, answers=5_000) == ask.amplification(
+        "subset-selection", cells=16, epsilon=1, answers=5_000, delta=Fraction(1, 10**6)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"randomizer": "k-ary-response"}, "epsilon: expected a number of nats with a name"),
+        ({"randomizer": ask.best_for(4, 10**9), "epsilon": 1}, "expected none with a randomizer"),
+        ({"randomizer": "hypercube", "epsilon": 1, "answers": 0}, "answers: expected .* got 0"),
+        ({"randomizer": "hypercube", "epsilon": 1, "delta": 0}, "delta: expected .* got 0"),
+        ({"randomizer": "hypercube", "epsilon": 1, "cells": -2}, "cells: expected .* got -2"),
+    ],
+)
+def test_a_wrong_argument_of_the_function_is_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        ask.amplification(**({"answers": 9} | given))
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def plan(
         label: field to be predicted.
         randomizer: which one is used, as `askance plan --randomizer` names it.
         waves: in how many parts the users of a round are asked.
-        least_answers: in every group of a round; with fewer nothing is published.
+        least_answers: in every group of a round; with fewer a study ends without a result.
         outer_epsilon: in place of `epsilon`: towards readers of tallies, in nats.
         outer_delta: its delta, in (0, 1).
         local_at_most: the greatest epsilon that `outer_epsilon` may lead to, at most 4 nats.

@@ -12,7 +12,7 @@ def outer_of_plan(plan: StudyPlan, delta: Fraction | None = None) -> Outer | Non
     """Bound what readers of a plan's tallies learn, from above.
 
     Args:
-        plan: whose tallies are published, of `least_answers` fresh answers each or more.
+        plan: whose tallies have `least_answers` fresh answers each, or more.
         delta: in (0, 1); None: that of a result for the plan's users.
 
     Returns:

@@ -277,7 +277,7 @@ class WantedOuter:
 
     Args:
         outer: guarantee, of tallies of at least its answers; None: the local epsilon alone.
-        answers: fresh ones in every group; with fewer nothing is published.
+        answers: fresh ones in every group; with fewer the study ends without a result.
         wanted: outer epsilon that was asked for.
         most_local: greatest local epsilon that was allowed, in nats.
         beside: costs of other ways to keep it.
@@ -316,7 +316,7 @@ class StudyPlan:
             and the budget, as text by name.
         curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.
         wanted: guarantee towards readers that its epsilon follows from; None: it was given.
-        least_answers: that the study signs; with fewer in a group nothing is published.
+        least_answers: that the study signs; with fewer in a group it ends without a result.
 
     Example:
         >>> people = ask.read("census")

@@ -85,8 +85,8 @@ def _outer_lines(result: dict[str, Any]) -> list[str]:
     own, alone, curator = (_cost(beside, name) for name in ("own", "local_only", "curator"))
     return [
         f"epsilon {result['epsilon']:.9g} is the greatest, up to {most:.9g}, that keeps {wanted}"
-        f" towards readers; with fewer than {found['answers']:,} answers in a group nothing is"
-        " published",
+        f" towards readers; with fewer than {found['answers']:,} answers in a group the study ends"
+        " without a result, and promises readers no less",
         f"{own}; by reports that alone keep {wanted}: {alone}; by a trusted curator: {curator}",
     ]
 

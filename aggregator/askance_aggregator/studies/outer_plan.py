@@ -1,8 +1,9 @@
 """Local epsilon at which the tallies of a study keep a wanted epsilon towards their readers.
 
-The study signs `least_answers`: a round with fewer answers in a group ends it, and nothing is
-published. So a tally that is published has at least as many, of which a share is assumed to lie:
-the outer epsilon of a plan is that of so many fresh honest answers in each of its groups.
+The study signs `least_answers`: a round with fewer answers in a group ends it without a result. So
+every tally of a result has at least as many, of which a share is assumed to lie: the outer epsilon
+of a plan is that of so many fresh honest answers in each of its groups. A study that ended for too
+few answers has a tally of few in its transcript, and the local statement alone.
 
 A greater local epsilon takes fewer users, or makes smaller errors, and has a greater outer epsilon.
 The search halves a range of hundredths of a nat. The plan that it returns is bounded itself, so the
@@ -71,7 +72,7 @@ def plan_outer_epsilon(
     answers = _study_at(study_at, most_local).conduct.least_answers
     if honest(answers) < 2:
         raise InvalidParameter(
-            "least_answers: expected the fewest answers of a group that are published, 3 or more,"
+            "least_answers: expected the fewest answers in a group of a result, 3 or more,"
             f" got {answers}"
         )
 

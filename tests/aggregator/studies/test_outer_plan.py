@@ -94,7 +94,7 @@ def test_the_command_prints_both_guarantees(capsys: pytest.CaptureFixture[str]) 
     words = ("plan", "mean", "--users", "9000", "--least-answers", "2000")
     assert main([*words, "--outer-epsilon", "0.5", "--set", "missing=default"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "with fewer than 2,000 answers in a group nothing is published" in text
+    assert "with fewer than 2,000 answers in a group the study ends without a result" in text
     assert "at delta 1e-06 (2,000 answers, 1 % of them assumed to lie)." in text
     assert main([*words, "--outer-epsilon", "0.5", "--set", "missing=default", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd, lcm
 
 import numpy as np
@@ -28,6 +29,7 @@ _Level = tuple[int, Sequence[int]]
 """Number of a level, and its row."""
 
 
+@lru_cache(maxsize=16)  # a plan asks at many numbers of answers; 720 levels take seconds
 def table_comparisons(table: Table) -> Comparisons | TwoSymbols:
     """Reduce a table.
 

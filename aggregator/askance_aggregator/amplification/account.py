@@ -9,6 +9,7 @@ Statements and proofs: docs/math/two_guarantees.md; its numbers are cited below.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,10 +19,10 @@ from math import ceil, exp, fsum, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.amplification.accountant import curve, epsilon_ends
+from askance_aggregator.amplification.accountant import curve, delta_ends, epsilon_ends
 from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, InclusionAtom, Users
 from askance_aggregator.amplification.ends import Curve
-from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
+from askance_aggregator.amplification.loss_pairs import LossPair, composed_epsilon, pair_of
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
@@ -35,6 +36,11 @@ DELTA = Fraction(1, 1_000_000)
 
 _LITTLE = 0.99
 """Share of the local epsilon above which that one alone is stated: delta itself takes as much."""
+
+_LEAST_COMPOSED = 1000
+"""Honest answers from which curves of one cohort are composed: of fewer, sums are as good."""
+
+_STEPS = tuple(Fraction(each) for each in ("3e-3", "1e-3", "1e-4"))  # deltas of single steps
 
 HOLDS_FOR = "replace-one in a user's record, given who answers"
 
@@ -112,8 +118,9 @@ def outer_of(
 ) -> Outer | None:
     """Bound what readers of these batches' tallies learn of any one user.
 
-    Batches of one cohort compose, by the sum of their epsilons at equal parts of delta; over
-    cohorts, which are disjoint, the largest counts (Lemma 2).
+    Batches of one cohort compose: by the sum of their epsilons at equal parts of delta, or by their
+    curves if that is less. Their randomizers are fixed before any of them is answered, as those of
+    a round are. Over cohorts, which are disjoint, the largest counts (Lemma 2).
 
     Returns:
         None where no user has less than the local epsilon: then that one alone is said.
@@ -125,29 +132,54 @@ def outer_of(
         cohorts.setdefault(batch.cohort, []).append(batch)
     epsilon = 0.0
     for together in cohorts.values():
-        local = fsum(_local(batch.randomizer) for batch in together)
-        share = delta / len(together)
-        spent = outward(
-            fsum(
-                upper_epsilon(b.randomizer, honest(b.answers, liars, b.known), share)
-                for b in together
-            )
-        )
+        local = fsum(local_epsilon(batch.randomizer) for batch in together)
+        spent = _spent(together, delta, liars)
         if spent > _LITTLE * local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)
 
 
+def _spent(together: Sequence[OuterBatch], delta: Fraction, liars: Fraction) -> float:
+    """Return the epsilon of batches that have the same users: of one, its own."""
+    share = delta / len(together)
+    batches = [(b.randomizer, honest(b.answers, liars, b.known)) for b in together]
+    each = [upper_epsilon(*batch, share) for batch in batches]
+    spent = outward(fsum(each))
+    hidden = min(answers for _, answers in batches)
+    if len(together) == 1 or hidden < _LEAST_COMPOSED:
+        return spent
+    counts = Counter(batches)
+    steps = [(_few_points(*batch, delta), count) for batch, count in counts.items()]
+    return min(spent, composed_epsilon(steps, delta))
+
+
+@lru_cache(maxsize=256)
+def _few_points(randomizer: Randomizer, answers: int, delta: Fraction) -> LossPair:
+    """Return the pair of a curve by seven points: a tenth above `curve`'s, in a tenth of its time.
+
+    They are where steps of a composition at `delta` lose most.
+    """
+    local = local_epsilon(randomizer)
+    epsilons, deltas = [0.0], [float(delta_ends(randomizer, answers, Fraction(0)).upper)]
+    for share in sorted({*_STEPS, 10 * delta, delta, delta / 100}, reverse=True):
+        epsilon = upper_epsilon(randomizer, answers, share)
+        if epsilons[-1] < epsilon < local:
+            epsilons.append(epsilon)
+            deltas.append(min(deltas[-1], upward(share)))
+    return pair_of(Curve((*epsilons, local), (*deltas, 0.0)))
+
+
 @lru_cache(maxsize=4096)
 def upper_epsilon(randomizer: Randomizer, answers: int, delta: Fraction) -> float:
     """Return the upper end of a batch's epsilon; of fewer than two answers the local one."""
     if answers < 2 or delta <= 0:
-        return _local(randomizer)
-    return min(epsilon_ends(randomizer, answers, delta).upper, _local(randomizer))
+        return local_epsilon(randomizer)
+    return min(epsilon_ends(randomizer, answers, delta).upper, local_epsilon(randomizer))
 
 
-def _local(randomizer: Randomizer) -> float:
+def local_epsilon(randomizer: Randomizer) -> float:
+    """Return the local epsilon, nats, rounded upward."""
     return upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
 
 
@@ -252,14 +284,6 @@ class OuterAccount:
         ).reshape(len(pairs), len(nothing))
         self._releases += 1
         self._apply(users, changes, which.reshape(-1))
-
-    def hides(self, question: bytes, users: Users) -> int:
-        """Return the size of the smallest atom of these users of a question, liars included."""
-        if question not in self._questions or not len(users):
-            return 0
-        _, atoms = self._questions[question]
-        labels = np.unique(atoms.labels_of(users))
-        return min((atoms.atoms[label].size for label in labels if label >= 0), default=0)
 
     def figures(self, enrolled: int = 1) -> OuterFigures:
         """Return the largest and the median epsilon over all users of any release."""

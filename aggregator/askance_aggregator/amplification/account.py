@@ -35,7 +35,7 @@ DELTA = Fraction(1, 1_000_000)
 """The most delta that a person is charged over all releases of an account."""
 
 _LITTLE = 0.99
-"""Share of the local epsilon above which that one alone is stated: delta itself takes as much."""
+"""Share of the local epsilon above which a user counts as one with that alone."""
 
 _LEAST_COMPOSED = 1000
 """Honest answers from which curves of one cohort are composed: of fewer, sums are as good."""
@@ -134,7 +134,7 @@ def outer_of(
     for together in cohorts.values():
         local = fsum(local_epsilon(batch.randomizer) for batch in together)
         spent = _spent(together, delta, liars)
-        if spent > _LITTLE * local:
+        if spent >= local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)

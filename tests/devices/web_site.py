@@ -51,17 +51,20 @@ class Site:
 
 
 @contextmanager
-def web_site(folder: Path, schema: Schema, **settings: Any) -> Iterator[Site]:
+def web_site(folder: Path, schema: Schema, trusted: str = "", **settings: Any) -> Iterator[Site]:
     """Serve both until the end of the block.
 
     Args:
       folder: for all files.
       schema: of the records.
+      trusted: a network of which each address may hold any number of connections; empty: none.
       settings: of the page, in place of usual ones.
     """
     home = made(folder / "aggregator", now_s=system_now_s())
     with page_server(folder / "site") as page:
         text = home.configuration.read_text()
+        proxies = f'trusted_proxies = ["{trusted}"]' if trusted else "trusted_proxies = []"
+        text = text.replace("trusted_proxies = []", proxies)
         told = f'\n[connect]\norigins = ["{page}"]\ncheck_in_every_s = 1\n'
         home.configuration.write_text(text + told)
         with serving(home) as served:

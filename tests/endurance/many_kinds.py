@@ -1,0 +1,393 @@
+"""Two studies over devices of four kinds: pages, Node, a Python gateway and single Python devices.
+
+Real processes: an aggregator with [connect], the page of `examples/web` in contexts of one Chromium
+(a context per person, who enters a record and a token, and approves each study by its buttons),
+folders of Node devices in a few processes, a Python gateway by gRPC, and single Python devices. An
+analyst asks the frequency of a label, then MASKED-PARITY in two rounds. It holds that every device
+answers each question that it is asked once, that both results are reconciled, and that the sum of
+all ledgers is what the aggregator's accounts say; the hidden mask is found with probability 0.95.
+
+    python tests/endurance/many_kinds.py [--pages 50] [--node 200] [--processes 4] [--members 200]
+        [--singles 10] [--quick] [--seed 0]
+
+`--quick` takes a quarter of each. It needs chromium, node and `npm ci` in devices/typescript, and
+exits 1 where something does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("", "protos", "client", "aggregator", "simulation")
+]
+
+from google.protobuf import json_format  # noqa: E402  # the path is set above
+
+from askance_aggregator.analyst import StudyDefinition, connect  # noqa: E402
+from askance_aggregator.analyst.client import Aggregator  # noqa: E402
+from askance_aggregator.encoding import encode_schema  # noqa: E402
+from askance_aggregator.learners import find  # noqa: E402
+from askance_aggregator.names import named_schema_from_toml  # noqa: E402
+from askance_aggregator.studies.study import Study  # noqa: E402
+from askance_client.accounting import parse_epsilon  # noqa: E402
+from askance_client.queries import Schema  # noqa: E402
+from tests.devices.chromium import UNTHROTTLED, Chromium, Tab, TabEnded  # noqa: E402
+from tests.devices.web_site import PACKAGE, Site, missing, web_site  # noqa: E402
+
+BITS = 4
+SCHEMA = f"""
+name = "masked-parity"
+version = 1
+[fields]
+x = {{ type = "bits", width = {BITS} }}
+i = {{ type = "integer", low = 0, high = {BITS - 1} }}
+b = {{ type = "bit" }}
+y = {{ type = "label", labels = ["1", "-1"] }}
+"""
+LIFE, FREQUENCY, PARITY = "12", "2", "8"  # nats
+RELEASE_MS = 4_000  # of Node and of pages: many share two processors here
+LEAST_WAIT_MS = 2_000
+PATIENCE_S = 900
+NODE = ("node", str(PACKAGE / "dist" / "src" / "node" / "command.js"))
+PYTHON = (sys.executable, "-m", "askance_client")
+_PERSON = """
+(({record, token}) => {
+  for (const [name, value] of Object.entries(record)) {
+    document.getElementById(`field-${name}`).value = value;
+  }
+  document.getElementById("token").value = token;
+  document.querySelector("button.primary").click();
+  setInterval(() => {
+    const here = document.querySelector(".facts .state");
+    if (location.hash.startsWith("#/study/")) {
+      const approve = document.querySelector(".decide button.primary");
+      if (here?.classList.contains("warn")) approve?.click();
+      else if (here) location.hash = "#/";
+      return;
+    }
+    document.querySelector(".panel:has(.state.warn) a")?.click();
+  }, 500);
+})"""
+
+
+class Violation(AssertionError):
+    """Something does not hold."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers of devices."""
+
+    pages: int
+    node: int
+    processes: int
+    members: int
+    singles: int
+
+    @property
+    def users(self) -> int:
+        """All devices."""
+        return self.pages + self.node + self.members + self.singles
+
+
+class Deployment:
+    """Devices of all kinds before one aggregator."""
+
+    def __init__(
+        self, folder: Path, site: Site, schema: Schema, rows: list[dict[str, Any]]
+    ) -> None:
+        self.folder, self.site, self._rows = folder, site, rows
+        self.tabs: list[Tab] = []
+        self.node: list[Path] = []
+        self.python: list[Path] = []
+        self._schema = folder / "schema.json"
+        self._schema.write_text(json_format.MessageToJson(encode_schema(schema)))
+        (folder / "schema.toml").write_text(SCHEMA)
+
+    def take(self, count: int) -> list[dict[str, Any]]:
+        """Take the next records."""
+        taken, self._rows = self._rows[:count], self._rows[count:]
+        return taken
+
+    def add_node(self, count: int) -> None:
+        """Make a folder of Node devices, and enrol them."""
+        home = self.folder / f"node-{len(self.node)}"
+        records, settings = home.with_suffix(".records.json"), home.with_suffix(".settings.json")
+        records.write_text(json.dumps(self.take(count)))
+        settings.write_text(
+            json.dumps(
+                {
+                    "aggregator": f"https://{self.site.served.address}",
+                    "ca": str(self.site.home.authority),
+                    "analysts": [self.site.home.analyst.hex()],
+                    "life_epsilon": LIFE,
+                    "schema": str(self._schema),
+                    "records": str(records),
+                    "key": "id",
+                    "release_ms": RELEASE_MS,
+                    "least_wait_ms": LEAST_WAIT_MS,
+                }
+            )
+        )
+        ran(*NODE, "init", "--home", home, "--configuration", settings)
+        ran(*NODE, "enrol", "--home", home, "--token", self._token(home, count))
+        self.node.append(home)
+
+    def add_python(self, count: int, *which: str) -> None:
+        """Make the folder of a gateway or of a single device, and enrol it."""
+        home = self.folder / f"python-{len(self.python)}"
+        data = home.with_suffix(".csv")
+        rows = self.take(count)
+        with data.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        site = self.site
+        ran(
+            *(*PYTHON, "init", home, "--aggregator", site.served.address),
+            *("--ca", site.home.authority, "--analyst", site.home.analyst.hex()),
+            *("--schema", self.folder / "schema.toml", "--data", data),
+            *("--life-epsilon", LIFE, *which),
+        )
+        ran(*PYTHON, "enroll", home, "--token-file", self._token(home, count))
+        self.python.append(home)
+
+    def add_pages(self, browser: Chromium, count: int) -> None:
+        """Open pages, each in a context of its own, and let their people take part."""
+        for row in self.take(count):
+            context = browser.call("Target.createBrowserContext", {})["browserContextId"]
+            target = browser.call(
+                "Target.createTarget", {"url": self.site.page, "browserContextId": context}
+            )["targetId"]
+            session = browser.call("Target.attachToTarget", {"targetId": target, "flatten": True})[
+                "sessionId"
+            ]
+            tab = Tab(browser, target, session)
+            until(partial(is_loaded, tab))
+            record = {name: str(value) for name, value in row.items() if name != "id"}
+            given = json.dumps({"record": record, "token": self.site.token()})
+            tab.run(f"{_PERSON}({given})")
+            self.tabs.append(tab)
+        for tab in self.tabs:
+            until(partial(shows_budget, tab))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the devices of Node and of Python answer, for a block."""
+        with ExitStack() as held:
+            started = [(*NODE, "run", "--home", str(home)) for home in self.node]
+            started += [(*PYTHON, "run", str(home)) for home in self.python]
+            log = held.enter_context((self.folder / "devices.log").open("w"))
+            running = [subprocess.Popen(one, stdout=log, stderr=log) for one in started]
+            try:
+                yield
+            finally:
+                for process in running:
+                    process.terminate()
+                for process in running:
+                    process.wait(30)
+
+    def spent_by_pages(self) -> int:
+        """Return the nano-nats that the pages say were spent."""
+        for tab in self.tabs:
+            tab.run("location.hash = '#/'")
+            until(partial(shows_budget, tab))
+        texts = [shown(tab).split("Whole life")[1] for tab in self.tabs]
+        return sum(nano(text.split(" of ")[0]) for text in texts)
+
+    def spent_by_others(self) -> dict[str, int]:
+        """Return the nano-nats that the ledgers of Node and of Python say were spent."""
+        node = [ran(*NODE, "status", "--home", home).split("spent: ")[1] for home in self.node]
+        rows = [ran(*PYTHON, "history", home, "--json") for home in self.python]
+        return {
+            "node": sum(nano(text.split(" nats")[0]) for text in node),
+            "python": sum(row["nano_nats"] for text in rows for row in entries(text)),
+        }
+
+    def _token(self, home: Path, devices: int) -> Path:
+        file = home.with_suffix(".token")
+        file.write_text(self.site.token(devices))
+        return file
+
+
+def entries(text: str) -> list[dict[str, Any]]:
+    """Read what `history --json` prints."""
+    found: list[dict[str, Any]] = json.loads(text)["entries"]
+    return found
+
+
+def nano(text: str) -> int:
+    """Read nats as they are shown; nothing spent is 0."""
+    return 0 if text.strip() == "0" else parse_epsilon(text.strip())
+
+
+def ran(*words: str | Path) -> str:
+    """Run a command to its end and return what it prints."""
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode:
+        raise Violation(f"{words[:4]}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def is_loaded(tab: Tab) -> bool:
+    """Return whether a page shows its form; before it is loaded there is none to ask."""
+    with suppress(TabEnded):
+        return bool(tab.run("document.getElementById('token') !== null"))
+    return False
+
+
+def shows_budget(tab: Tab) -> bool:
+    """Return whether a page shows what is left of its budget."""
+    return "Whole life" in shown(tab)
+
+
+def shown(tab: Tab) -> str:
+    """Return the text of a page."""
+    return str(tab.run("document.body.innerText"))
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not met():
+        if time.monotonic() > deadline:
+            raise Violation("something took too long")
+        time.sleep(0.2)
+
+
+def people(count: int, seed: int) -> tuple[list[dict[str, Any]], list[int], int]:
+    """Return records of MASKED-PARITY, and the hidden mask and bit."""
+    draw = random.Random(seed)
+    r, a = [draw.randint(0, 1) for _ in range(BITS)], draw.randint(0, 1)
+    rows = []
+    for person in range(count):
+        x, i, b = [draw.randint(0, 1) for _ in r], draw.randrange(BITS), draw.randint(0, 1)
+        minus = r[i] if b else (sum(one * bit for one, bit in zip(r, x, strict=True)) + a) % 2
+        bits, y = "".join(map(str, x)), "-1" if minus else "1"
+        rows.append({"id": f"m{person}", "x": bits, "i": str(i), "b": str(b), "y": y})
+    return rows, r, a
+
+
+def asked(aggregator: Aggregator, study: Study, name: str, users: int) -> dict[str, Any]:
+    """Submit a study, wait for its result, and check what every study must keep."""
+    began = time.monotonic()
+    handle = aggregator.submit(study)
+    result = handle.result(timeout_s=PATIENCE_S)
+    found: dict[str, Any] = dict(result.content)
+    seconds = round(time.monotonic() - began)
+    print(
+        f"{name}: {result.state.name} in {seconds} s: {found['answers']} answers of"
+        f" {found['users']} users in {found['rounds']} rounds, refusals {found['refusals']},"
+        f" hypothesis {json.dumps(found['hypothesis'])[:160]}",
+        flush=True,
+    )
+    if found["users"] != users or not found["reconciled"] or found["overspent"]:
+        raise Violation(f"{name}: users, reconciled or overspent: {found}")
+    if found["refusals"]:
+        raise Violation(f"{name}: refusals {found['refusals']}")
+    return found
+
+
+def campaign(scale: Scale, seed: int, folder: Path) -> None:
+    """Run everything."""
+    rows, r, a = people(scale.users, seed)
+    (folder / "schema.toml").write_text(SCHEMA)
+    schema = named_schema_from_toml(folder / "schema.toml")
+    settings = {
+        "life_epsilon": LIFE,
+        "release_ms": RELEASE_MS,
+        "least_wait_ms": LEAST_WAIT_MS,
+    }
+    flags = (*UNTHROTTLED, "--ignore-certificate-errors")
+    with ExitStack() as held:
+        site = held.enter_context(web_site(folder, schema, "127.0.0.1", **settings))
+        deployment = Deployment(folder, site, schema, rows)
+        for number in range(scale.processes):
+            share = scale.node * (number + 1) // scale.processes
+            deployment.add_node(share - scale.node * number // scale.processes)
+        deployment.add_python(scale.members, "--key", "id")
+        for _ in range(scale.singles):
+            deployment.add_python(1, "--row", "0")
+        browser = Chromium(folder / "profile", flags)
+        held.callback(browser.close)
+        deployment.add_pages(browser, scale.pages)
+        print(f"enrolled: {scale}", flush=True)
+        running = held.enter_context(ExitStack())
+        running.enter_context(deployment.running())
+        home = site.home
+        aggregator = held.enter_context(
+            connect(site.served.address, key=str(home.analyst_key), ca=str(home.authority))
+        )
+        frequency = Study(
+            find("frequency").build(schema, {"column": "y"}), schema, epsilon=FREQUENCY
+        )
+        parity = Study(find("masked-parity").build(schema, {}), schema, epsilon=PARITY)
+        print(
+            f"planned: {aggregator.plan(StudyDefinition(parity, days=7))['users_needed']:,} users"
+        )
+        found = [
+            asked(aggregator, frequency, "frequency", scale.users),
+            asked(aggregator, parity, "masked-parity", scale.users),
+        ]
+        agrees = found[1]["hypothesis"] == {"r": "".join(map(str, r)), "a": a}
+        print(f"the hidden mask and bit were {'found' if agrees else 'not found (chance 0.05)'}")
+        accounts = sum(one["epsilon"]["total_spent_nano_nats"] for one in found)
+        spent = {"pages": deployment.spent_by_pages()}
+        running.close()
+        spent |= deployment.spent_by_others()
+    print(f"spent by ledgers: {spent}, by accounts: {accounts}")
+    if sum(spent.values()) != accounts:
+        raise Violation("the ledgers and the accounts differ")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    for name, usual in (
+        ("pages", 50),
+        ("node", 200),
+        ("processes", 4),
+        ("members", 200),
+        ("singles", 10),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="a quarter of each")
+    given = parser.parse_args(argv)
+    part = 4 if given.quick else 1
+    scale = Scale(
+        *(given.pages // part, given.node // part, min(given.processes, given.node // part)),
+        *(given.members // part, max(1, given.singles // part)),
+    )
+    if (cannot := missing()) is not None:
+        print(cannot)
+        return 1
+    subprocess.run(["npm", "run", "--silent", "build"], cwd=PACKAGE, check=True)
+    with tempfile.TemporaryDirectory(prefix="many-kinds-") as folder:
+        try:
+            campaign(scale, given.seed, Path(folder))
+        except Violation as error:
+            print(f"VIOLATED: {error}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -91,10 +91,8 @@ export class DeviceRunner {
         waitMs = nextCheckInMs(await this.checkInOnce(), leastWaitMs, jitter);
         failures = 0;
       } catch (failure) {
-        if (!(failure instanceof AskanceError)) {
-          throw failure;
-        }
-        onFailure?.(failure);
+        // Whatever it is: one bad exchange does not end the device.
+        onFailure?.(failure instanceof Error ? failure : new AskanceError("check-in failed"));
         const askedMs = failure instanceof CallFailed ? failure.retryMs : 0;
         waitMs = leastWaitMs + waitAfterMs(++failures, askedMs, jitter);
       }

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Device } from "../src/device/core.js";
+import { Examiner } from "../src/device/examination.js";
+import { Policy } from "../src/device/policy.js";
+import { LedgerFile } from "../src/ledger/ledger_file.js";
+import { Bit, Schema } from "../src/queries/index.js";
+import { Aggregator, type Answer } from "../src/service/connect.js";
+import { DeviceRunner } from "../src/service/runtime.js";
+import { MemoryStorage } from "./memory_storage.js";
+
+function answer(status: number, type: string, body: Uint8Array | string, retry = ""): Answer {
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const headers: Record<string, string> = {
+    "content-type": type,
+    "trailer-askance-retry-after-ms": retry,
+  };
+  return { status, body: bytes, header: (name) => headers[name] ?? null };
+}
+
+const AWAY = answer(503, "application/json", '{"code":"unavailable"}');
+const BUSY = answer(429, "application/json", '{"code":"resource_exhausted"}', "120000");
+const NOISE = answer(200, "application/proto", new Uint8Array([255]));
+const NOTHING = answer(200, "application/proto", ""); // an empty response: no wait is asked for
+// retry_after_ms is field 4: 100,000 as a varint.
+const LATER = answer(200, "application/proto", new Uint8Array([0x20, 0xa0, 0x8d, 0x06]));
+
+test("check-ins are a minute apart or more, and no failure ends them", async () => {
+  const file = await LedgerFile.open(new MemoryStorage());
+  const device = new Device({
+    schema: new Schema("person", 1, [["smoker", new Bit(false)]]),
+    policy: new Policy({ analysts: [], lifeNanoNats: 1n }),
+    ledger: file.ledger("", ""),
+    nowS: () => 0,
+    examiner: new Examiner(),
+  });
+  const broken = () => {
+    throw new TypeError("a defect of this package");
+  };
+  const answers: (Answer | (() => never))[] = [AWAY, NOISE, broken, BUSY, NOTHING, LATER, AWAY];
+  const end = new AbortController();
+  const waits: number[] = [];
+  const failures: string[] = [];
+  const aggregator = new Aggregator("http://127.0.0.1:1", async () => {
+    const next = answers.shift()!;
+    return typeof next === "function" ? next() : next;
+  });
+  const evaluation = {
+    work: () => Promise.reject(new Error("nothing is due")),
+    quiet: () => Promise.resolve(),
+  };
+  const runner = new DeviceRunner(device, { deviceId: "00", token: new Uint8Array(16) }, aggregator, evaluation, {
+    jitter: (bound) => bound,
+    clock: {
+      now: () => 0,
+      sleep: async (milliseconds) => {
+        waits.push(milliseconds);
+        if (!answers.length) {
+          end.abort();
+        }
+      },
+    },
+    onFailure: (failure) => void failures.push(failure.message),
+  });
+  await runner.keepCheckingIn(end.signal, 7);
+  assert.equal(failures.length, 5);
+  // A minute, and up to 500 ms x 2^k; what was asked for, twice with the jitter; a minute and a half.
+  assert.deepEqual(waits, [7, 60_500, 61_000, 62_000, 300_000, 90_000, 150_000, 60_500]);
+});

@@ -1,8 +1,8 @@
 """Speeds of the device in TypeScript beside Python: draws, losses and evaluations per second.
 
 Draws include their coins from the operating system; losses include decoding the randomizer's
-message, as a device does with each question. One process of each language, one after the other. The
-last lines are the bytes of the minified bundle.
+message, as a device does with each question. Seconds are the processor's: one process of each
+language, one after the other. The last line is about the minified bundle.
 
     (cd devices/typescript && npm ci && npm run build && npm run bundle)
     python benchmarks/typescript.py [--seconds 0.5] [--quick]
@@ -97,13 +97,13 @@ def queries() -> dict[str, Query]:
 
 
 def per_second(call: Callable[[], object], seconds: float) -> float:
-    """Count calls per second over at least so many seconds."""
+    """Count calls per second of the processor, over at least so many."""
     call()
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
+    start, calls = time.process_time(), 0
+    while time.process_time() - start < seconds:
         call()
         calls += 1
-    return calls / (time.perf_counter() - start)
+    return calls / (time.process_time() - start)
 
 
 def python_speeds(seconds: float) -> dict[str, dict[str, float]]:

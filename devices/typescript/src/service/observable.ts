@@ -8,7 +8,9 @@
  * | observed                       | rule                                   | decided by        |
  * |--------------------------------|----------------------------------------|-------------------|
  * | order of enrolments and of     | device ids as bytes, ascending         | `ordered`         |
- * | members' first check-ins       |                                        |                   |
+ * | members that check in once     |                                        |                   |
+ * | time of a member's first       | uniform within `LEAST_WAIT_MS`         | `DeviceClient`    |
+ * | check-in                       |                                        |                   |
  * | time of a check-in             | after `LEAST_WAIT_MS` or what the      | `nextCheckInMs`   |
  * |                                | aggregator asked for, plus up to half  |                   |
  * |                                | of it at random                        |                   |

@@ -42,7 +42,10 @@ async function open(given: Json): Promise<Json> {
   }
   file = await LedgerFile.open(await FileStorage.open(given.path));
   const schema = decodeSchema(parse(SchemaSchema, fromHex(given.schema)));
-  const identity = { deviceId: toHex(Buffer.from("device 0")), token: new Uint8Array(32) };
+  const identity = {
+    deviceId: given.device_id ?? toHex(Buffer.from("device 0")),
+    token: given.token === undefined ? new Uint8Array(32) : fromHex(given.token),
+  };
   const consents = given.consent && (await Consents.open(consentStorage, given.consent));
   const policy = new Policy({
     analysts: given.analysts,
@@ -55,7 +58,7 @@ async function open(given: Json): Promise<Json> {
   const examiner = new Examiner();
   const ledger = file.ledger("", identity.deviceId);
   device = new Device({ schema, policy, ledger, examiner, nowS: () => nowS });
-  const coins = new HashCoins(0);
+  const coins = new HashCoins(given.ordinal ?? 0);
   let evaluation: Evaluation = {
     work: (due) => answer(() => schema.encode(given.record), coins, due.map(({ asked }) => asked)),
     quiet: async () => {},
@@ -69,7 +72,7 @@ async function open(given: Json): Promise<Json> {
     timed.setRecord("", given.record);
     evaluation = timed.of("", coins);
   }
-  const aggregator = new Aggregator(given.url, postTrusting(null));
+  const aggregator = new Aggregator(given.url, postTrusting(given.ca ?? null));
   refusals = [];
   runner = new DeviceRunner(device, identity, aggregator, evaluation, {
     releaseMs: given.release_ms ?? 0,

@@ -271,3 +271,41 @@ test("a second process is refused while the first one lives, and let in after it
   await storage.close();
   await (await FileStorage.open(path)).close();
 });
+
+test("a process that is killed while it charges loses no row that it told of", async () => {
+  const path = join(await folder(), "ledger");
+  await FileStorage.create(path);
+  const [ledgers, storages] = ["ledger/ledger_file", "node/ledger_file_storage"].map(
+    (name) => new URL(`../src/${name}.js`, import.meta.url).href,
+  );
+  const code = `
+    import { LedgerFile } from ${JSON.stringify(ledgers)};
+    import { FileStorage } from ${JSON.stringify(storages)};
+    const file = await LedgerFile.open(await FileStorage.open(${JSON.stringify(path)}));
+    const limit = 10n ** 15n;
+    const limits = { study: limit, day: limit, life: limit, window: null, epoch: null };
+    const bytes = new Uint8Array(200);
+    for (let n = file.postings.length + 1; ; n++) {
+      const digest = n.toString(16).padStart(64, "0");
+      const one = { request: digest, question: digest, study: "11".repeat(32), atS: 5 };
+      const sizes = { nanoNats: 1n, weight: 1, symbol: bytes, payload: bytes, studyBytes: bytes };
+      const all = { ...limits, answers: 65536, work: 1e15 };
+      await file.ledger("", "aa").commit({ ...one, ...sizes }, all, () => bytes);
+      process.stdout.write(n + "\\n");
+    }`;
+  for (let kill = 0; kill < 4; kill++) {
+    const child = spawn(process.execPath, ["--input-type=module", "-e", code]);
+    let told = 0;
+    child.stdout.on("data", (data) => {
+      told = Number(String(data).trim().split("\n").at(-1));
+    });
+    await once(child.stdout, "data");
+    await new Promise((resolve) => setTimeout(resolve, 20 + 17 * kill));
+    child.kill("SIGKILL");
+    await once(child, "close"); // and all that it told is read
+    const file = await opened(await FileStorage.open(path));
+    const { sequence } = file.ledger("", "aa");
+    await file.close();
+    assert.ok(told >= 1 && [told, told + 1].includes(sequence), `${sequence}, told ${told}`);
+  }
+});

@@ -51,23 +51,22 @@ class Site:
             self.store,
             self.tokens,
             system_now_s,
-            settings=Settings(stop_grace_s=0.1),
+            settings=Settings(stop_grace_s=0.1, first_message_s=2),
             connect_every_ms=EVERY_MS,
             origins=(PAGE,),
         )
 
-    def call(self, method: str, body: bytes, metadata: Metadata) -> tuple[int, bytes]:
-        """Call by Python's own client."""
+    def connection(self) -> http.client.HTTPSConnection:
+        """A connection of Python's own client, not made yet."""
         context = ssl.create_default_context(cadata=self.service.ca.certificate.decode())
         host, _, port = self.service.address.rpartition(":")
-        connection = http.client.HTTPSConnection(host, int(port), timeout=30, context=context)
-        headers = {
-            "Content-Type": "application/proto",
-            "Connect-Protocol-Version": "1",
-            "Origin": PAGE,
-        } | {k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in metadata}
+        return http.client.HTTPSConnection(host, int(port), timeout=30, context=context)
+
+    def call(self, method: str, body: bytes, metadata: Metadata) -> tuple[int, bytes]:
+        """Call, and return the status and the body of the answer."""
+        connection = self.connection()
         try:
-            connection.request("POST", f"/{SERVICE}/{method}", body, headers)
+            connection.request("POST", f"/{SERVICE}/{method}", body, headers_of(metadata))
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -77,6 +76,14 @@ class Site:
         """Return the status and the code of a call that is refused."""
         status, data = self.call(method, body, metadata)
         return status, json.loads(data)["code"]
+
+
+def headers_of(metadata: Metadata) -> dict[str, str]:
+    """The headers of a page's call."""
+    given = {"Content-Type": "application/proto", "Connect-Protocol-Version": "1", "Origin": PAGE}
+    return given | {
+        k: base64.b64encode(v).decode() if isinstance(v, bytes) else v for k, v in metadata
+    }
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +187,35 @@ def test_a_certificate_is_needed_by_grpc_all_the_same(site: Site, world: World, 
     assert refused.code() is grpc.StatusCode.UNAUTHENTICATED
     assert "expected a device that shows a certificate" in str(refused.details())
     assert checked_in(site, world, 20).requests == ()
+
+
+def test_a_device_has_four_check_ins_at_one_time(site: Site, world: World) -> None:
+    """Those whose bodies do not come end by themselves, and others are served meanwhile."""
+    enrolled(site, world, 30, 31)
+    slow = [site.connection() for _ in range(4)]
+    try:
+        for connection in slow:
+            connection.putrequest("POST", f"/{SERVICE}/CheckIn")
+            for name, value in headers_of(world.metadata(30)).items():
+                connection.putheader(name, value)
+            connection.putheader("Content-Length", "9")
+            connection.endheaders()
+        fifth = site.connection()
+        while True:
+            fifth.request("POST", f"/{SERVICE}/CheckIn", b"", headers_of(world.metadata(30)))
+            answer = fifth.getresponse()
+            if answer.status != 200:  # the four may not have been read yet
+                break
+            fifth.close()
+        assert json.loads(answer.read())["code"] == "resource_exhausted"
+        assert answer.status == 429
+        assert 1_000 <= int(answer.headers["trailer-askance-retry-after-ms"]) <= 2_000
+        fifth.close()
+        assert checked_in(site, world, 31).requests == ()
+        for connection in slow:
+            late = connection.getresponse()
+            assert (late.status, json.loads(late.read())["code"]) == (504, "deadline_exceeded")
+    finally:
+        for connection in slow:
+            connection.close()
+    assert checked_in(site, world, 30).requests == ()

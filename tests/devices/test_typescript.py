@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,3 +94,15 @@ def test_the_package_holds_what_is_built_and_no_test() -> None:
     files = set(re.findall(r'"path": "([^"]+)"', shown))
     assert {"package.json", "README.md", "dist/src/index.js", "dist/src/index.d.ts"} <= files
     assert not [name for name in files if "test" in name or "conformance" in name]
+
+
+@needs_package
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_the_whole_kit_is_answered_in_a_browser() -> None:
+    build()
+    words = ["node", "dist/conformance/browser.js", "chromium"]
+    done = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kind, passed, failed, _ = done.stdout.splitlines()[-1].split()
+    assert (kind, int(passed), int(failed)) == ("all", sum(1 for _ in run.load()), 0)

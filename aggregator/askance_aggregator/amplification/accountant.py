@@ -26,9 +26,10 @@ _LEAST_EPSILON = 1e-9  # below it no epsilon is sought
 _CLOSE = 2e-6  # relative width of a search for epsilon
 _SLACKS = (1e-5, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.3, 1.0)  # between a bit's two ends
 _CLOSE_DELTA = 0.02  # between a bit's two ends of delta, over the lower one
+_FLOOR = 1e-20  # a delta below which ends are not sought closely, and a curve stays as it is
 _OF_CURVES = 0.3  # the same for the points of a curve
 _MORE = (1, 3, 10, 50, 1000)  # times the slack
-_DELTAS = (1e-100, 1e-30, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)  # where the lower end is small
+_DELTAS = (1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 0.1)  # where the lower end is small
 _BESIDE = 40  # share of the populations, on each side, that are searched again
 _LOST = Fraction(1, 10**16)  # of delta, by draws that are not quite even
 _POINTS = 96  # of a curve
@@ -84,8 +85,11 @@ def curve(randomizer: Randomizer, answers: int) -> Curve:
     grid = [0.0, *(float(each) for each in np.geomspace(first, local, _POINTS)[:-1]), local]
     deltas: list[float] = []
     for epsilon in grid[:-1]:
-        found = 1.0 if batch is None else batch.delta(epsilon, _OF_CURVES).upper
-        deltas.append(min(found, _bounded(local, Fraction(epsilon)), deltas[-1] if deltas else 1.0))
+        before = deltas[-1] if deltas else 1.0  # delta falls: it holds here too
+        found = before
+        if batch is not None and before > _FLOOR:
+            found = batch.delta(epsilon, _OF_CURVES).upper
+        deltas.append(min(found, _bounded(local, Fraction(epsilon)), before))
     return Curve(tuple(grid), (*deltas, 0.0))
 
 
@@ -179,7 +183,8 @@ class _Populations:
         near = self._near(epsilon)
         tried = max(self._grid, near, key=lambda each: self.all.lower(ratio, each)[0])
         lower, population = self.all.lower(ratio, tried)[0], self._named(epsilon, tried)
-        for bound in (*(lower * (1 + slack * more) for more in _MORE), *_DELTAS):
+        close = [lower * (1 + slack * more) for more in _MORE] if lower > _FLOOR else []
+        for bound in (*close, *_DELTAS):
             upper = self.all.upper(_ratio(epsilon, -1), bound)
             if upper is not None:
                 return Ends(lower, upper, population)

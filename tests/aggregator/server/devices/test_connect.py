@@ -51,7 +51,7 @@ class Site:
             self.store,
             self.tokens,
             system_now_s,
-            settings=Settings(stop_grace_s=0.1, first_message_s=2),
+            settings=Settings(stop_grace_s=0.1),
             connect_every_ms=EVERY_MS,
             origins=(PAGE,),
         )
@@ -189,6 +189,7 @@ def test_a_certificate_is_needed_by_grpc_all_the_same(site: Site, world: World, 
     assert checked_in(site, world, 20).requests == ()
 
 
+@pytest.mark.slow
 def test_a_device_has_four_check_ins_at_one_time(site: Site, world: World) -> None:
     """Those whose bodies do not come end by themselves, and others are served meanwhile."""
     enrolled(site, world, 30, 31)

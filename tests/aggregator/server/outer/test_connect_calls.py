@@ -247,14 +247,14 @@ def test_a_caller_waits_no_longer_than_it_says(shared: Outer) -> None:
 
 
 def test_a_body_that_stops_ends_its_call(certified: tuple[Certified, Certified]) -> None:
-    """The aggregator knows the caller, and waits for two seconds here."""
-    with running(certified, connect=True, handshake_s=2.0) as outer:
+    """The aggregator knows the caller, and waits for a second here."""
+    with running(certified, connect=True, handshake_s=1.0) as outer:
         head = f"POST {CHECK_IN} HTTP/1.1\r\nContent-Length: 9\r\n" + "".join(
             f"{name}: {value}\r\n" for name, value in USUAL.items()
         )
         answer = outer.sent(head.encode() + b"\r\nhalf")
         assert answer.startswith(b"HTTP/1.1 504 ")
-        assert b"expected its body within 2 s" in answer
+        assert b"expected its body within 1 s" in answer
         assert len(outer.inner.looked_up) == 1
         assert not outer.inner.calls
         assert outer.sent(head.encode()).startswith(b"HTTP/1.1 408 ")  # a head without an end

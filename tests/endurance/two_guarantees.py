@@ -161,6 +161,9 @@ def offline(folder: Path, analyst: tuple[str, ...], study: str, outer: dict[str,
     wrong = []
     if export["result"]["outer"] != outer:
         wrong.append("export: expected the guarantee towards readers of the result")
+    for part in _CHECKED:
+        if not any(part in line for line in verified["checked"]):
+            wrong.append(f"export: expected {part} to be checked")
     if odd := {name for tally in tallies for name in tally} - _COUNTS:
         wrong.append(f"export: expected counts alone, got {sorted(odd)}")
     return wrong
@@ -194,6 +197,7 @@ def main() -> int:
     return 1 if wrong else 0
 
 
+_CHECKED = ("the epsilon towards readers", "the aggregator's signature over the counts")
 _COUNTS = {"counts", "answered", "asked", "refusals", "root", "salted"}  # of a tally
 _SOURCES = (".", "protos", "client", "aggregator", "simulation", "papers")
 

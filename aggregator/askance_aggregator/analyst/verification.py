@@ -73,6 +73,7 @@ _GUESSABLE = (
     " statement towards the aggregator holds"
 )
 
+_OUTER = "the epsilon towards readers, from the randomizers and the answers of every tally"
 _UNSIGNED = "that the aggregator has published these counts: it has signed none"
 
 _MISSED = "missed"  # an epoch of which nothing was asked
@@ -198,6 +199,7 @@ def _verify(
     published = () if export.counts is None else tuple(_published(export.counts))
     aggregators = tuple(_of_aggregator(export.counts, aggregator_keys))
     end = () if state in (_OPEN, "done") else (f"why it ended as {state}",)
+    readers = (_OUTER,) if "outer" in (export.result or {}) else ()
     decoded = (_DECODED,) if _has_decode_values(transcript) else ()
     leaves = tuple(_leaves(transcript))
     found = figures(transcript, terms.schema)
@@ -208,7 +210,7 @@ def _verify(
         rounds=found["rounds"],
         answers=found["answers"],
         transcript=transcript.digest,
-        checked=(*_checked(state, terms, found["rounds"]), *published, *export.opened),
+        checked=(*_checked(state, terms, found["rounds"]), *readers, *published, *export.opened),
         believed=(
             *(*_ALWAYS_BELIEVED, *leaves, *aggregators, *export.tagging, *export.deletion),
             *(*decoded, *whose, *end),

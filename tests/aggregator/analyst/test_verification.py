@@ -81,6 +81,8 @@ def test_a_guarantee_towards_readers_is_recomputed(share: StudyExport) -> None:
     assert 0.1 < outer["epsilon"] < 0.5
     assert (outer["answers"], outer["liars"], outer["delta"]) == (300, 0.01, 1e-6)
     assert verify(share).state == "done"
+    line = "the epsilon towards readers, from the randomizers and the answers of every tally"
+    assert line in verify(share).checked
     assert verify(with_outer(share, epsilon=1.5 * outer["epsilon"])).state == "done"
 
 

@@ -414,8 +414,8 @@ class _Budgets:
 
 
 def _nats(pico: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return whole pico-nats as nats, rounded upward."""
-    return np.nextafter(pico / _PICO, inf)
+    """Return whole pico-nats as nats, rounded upward; multiples of 5^12 are floats exactly."""
+    return np.where(pico % 5**12 == 0, pico / _PICO, np.nextafter(pico / _PICO, inf))
 
 
 def _pure_renyi(epsilon: float, alpha: float) -> float:

@@ -72,17 +72,14 @@ class Law:
             less: share of the others' masses that is taken away, in [0, 1).
         """
         atoms = [atom for atom in comparison.atoms if atom.rest]
-        kept = 1 - less
-        rests = [atom.rest * kept for atom in atoms]
-        chances = [
-            rest * atom.symbols / comparison.denominator
-            for rest, atom in zip(rests, atoms, strict=True)
-        ]
+        kept, unit = (1 - less).numerator, less.denominator
+        whole = comparison.denominator * unit
+        masses = [atom.rest * kept * atom.symbols for atom in atoms]
         return cls(
-            np.array([float(atom.record / rest) for atom, rest in zip(atoms, rests, strict=True)]),
-            np.array([float(atom.other / rest) for atom, rest in zip(atoms, rests, strict=True)]),
-            np.array([float(chance) for chance in chances]),
-            float(1 - sum(chances)),
+            np.array([atom.record * unit / (atom.rest * kept) for atom in atoms]),
+            np.array([atom.other * unit / (atom.rest * kept) for atom in atoms]),
+            np.array([mass / whole for mass in masses]),
+            (whole - sum(masses)) / whole,
         )
 
     def values(self, ratio: float, sign: int) -> Floats:

@@ -234,6 +234,17 @@ def test_a_population_of_a_bit_has_close_ends(
             assert float(upper - lower) <= 1e-6 * float(exact) + 1e-14
 
 
+@pytest.mark.parametrize("shift", [-12, 12])
+def test_an_end_beside_the_best_count_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, shift: int
+) -> None:
+    """An upper end of 1 is all that is known where f rises or falls over all tried counts."""
+    monkeypatch.setattr(bits, "CONVOLVED", 0)
+    monkeypatch.setattr(bits, "_OFFSETS", np.arange(shift - 4, shift + 4))
+    batch, n, k = BitBatch(TwoSymbols(11, 5, 16), 60), np.array([60]), np.array([30])
+    assert batch.values(1.0625, n, k, 1)[0] == 1.0
+
+
 def test_cells_cover_all_populations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell's bound is that of a smaller batch: never below what it covers, and close to it."""
     n, bit, ratio = 60, TwoSymbols(13, 3, 16), 1.25

@@ -10,8 +10,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+NO_FRAMES = "frame-ancestors 'none'"
 HEADERS = {
-    "Content-Security-Policy": "frame-ancestors 'none'",  # the rest stands in the page
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -24,6 +24,11 @@ class PageHandler(SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         """Send the headers of every answer."""
+        # The page states its own policy. A thread keeps that of its script's answer, and the one
+        # that has the record reaches nothing.
+        path = self.path.partition("?")[0] if hasattr(self, "path") else ""
+        policy = f"default-src 'none'; {NO_FRAMES}" if path.endswith(".js") else NO_FRAMES
+        self.send_header("Content-Security-Policy", policy)
         for name, value in HEADERS.items():
             self.send_header(name, value)
         super().end_headers()

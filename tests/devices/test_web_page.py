@@ -216,3 +216,20 @@ def test_a_page_that_was_changed_runs_no_other_script(person: Person) -> None:
     )
     assert blocked == ["connect-src", "script-src-attr", "script-src-elem"]
     assert person.driver.execute_script("return window.ran") is None
+
+
+def test_a_thread_of_the_page_reaches_nothing(person: Person, tmp_path: Path) -> None:
+    """A thread has the policy of its script's answer, and the page's own does not reach it."""
+    (tmp_path / "site" / "probe.js").write_text(
+        """
+        addEventListener("securitypolicyviolation", (one) => postMessage(one.effectiveDirective));
+        fetch("https://127.0.0.1:1/").catch(() => setTimeout(() => postMessage("tried"), 1000));
+        """
+    )
+    found = person.driver.execute_async_script(
+        """
+        const thread = new Worker("probe.js", { type: "module" });
+        thread.onmessage = ({ data }) => arguments[0](data);
+        """
+    )
+    assert found == "connect-src"

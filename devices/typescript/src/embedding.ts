@@ -6,7 +6,6 @@ import { Policy, type PolicyChoices } from "./device/policy.js";
 import type { RawRecord } from "./device/record_work.js";
 import { InvalidParameter } from "./errors.js";
 import { toHex } from "./integers.js";
-import type { Ledger } from "./ledger/contract.js";
 import { LedgerFile, type LedgerStorage } from "./ledger/ledger_file.js";
 import type { Posting } from "./ledger/postings.js";
 import { Consents, type ConsentRule, type ConsentStorage } from "./owner/consents.js";
@@ -45,9 +44,7 @@ interface Member {
   readonly name: string;
   readonly identity: Identity;
   readonly deviceId: string;
-  readonly ledger: Ledger;
   readonly runner: DeviceRunner;
-  readonly evaluation: TimedEvaluation;
 }
 
 /** A device, or the members of a folder that share its ledger file, secret and owner. */
@@ -59,6 +56,8 @@ export class DeviceClient {
   private constructor(
     parts: ClientParts,
     private readonly file: LedgerFile,
+    private readonly evaluation: TimedEvaluation,
+    private readonly nowS: () => number,
     /** The owner's decisions. */
     readonly consents: Consents,
     members: readonly Member[],
@@ -103,21 +102,20 @@ export class DeviceClient {
     const identities = await Promise.all(
       (members?.names ?? [""]).map(async (name) => {
         const identity = await (members === null ? secret.device() : secret.member(name));
-        return { name, identity };
+        return { name, identity, ledger: file.ledger(name, identity.deviceId) };
       }),
     );
+    // Last: threads would keep a process alive whose device was not opened.
     const evaluation = new TimedEvaluation(parts.startThread, releaseMs, clock);
     const examiner = new Examiner(EXAMINED);
-    const made: Member[] = [];
-    for (const { name, identity } of identities) {
+    const made = identities.map(({ name, identity, ledger }) => {
       const { deviceId } = identity;
-      const ledger = file.ledger(name, deviceId);
       const device = new Device({ schema, policy, ledger, nowS, examiner });
       const own = evaluation.of(name, coinsOf(deviceId));
       const runner = new DeviceRunner(device, identity, parts.aggregator, own, parts.choices);
-      made.push({ name, identity, deviceId, ledger, runner, evaluation });
-    }
-    return new DeviceClient(parts, file, consents, made);
+      return { name, identity, deviceId, runner };
+    });
+    return new DeviceClient(parts, file, evaluation, nowS, consents, made);
   }
 
   /** The device's id, in hexadecimal digits; of a folder its members' ids, in order. */
@@ -132,11 +130,10 @@ export class DeviceClient {
 
   /** Give a member's record to the thread that evaluates; until then the defaults are answered. */
   setRecord(record: RawRecord, name = ""): void {
-    const member = this.#members.find((one) => one.name === name);
-    if (member === undefined) {
+    if (!this.#members.some((one) => one.name === name)) {
       throw new InvalidParameter("record: expected one of a member of this folder");
     }
-    member.evaluation.setRecord(name, record);
+    this.evaluation.setRecord(name, record);
   }
 
   /** True if the aggregator was told of this device. */
@@ -167,23 +164,24 @@ export class DeviceClient {
 
   /**
    * Go on after the ledger was put back to an earlier state: charge what is left of the life
-   * budget, and skip the numbers that an aggregator may have.
+   * budget of every member, and skip the numbers that an aggregator may have.
    */
-  async acceptLoss(name = ""): Promise<void> {
-    const { deviceId } = this.#members.find((one) => one.name === name)!;
-    const atS = Math.floor(Date.now() / 1000);
-    await this.file.acceptLoss(name, deviceId, atS, this.#parts.policy.lifeNanoNats);
+  async acceptLoss(): Promise<void> {
+    for (const { name, deviceId } of this.#members) {
+      await this.file.acceptLoss(name, deviceId, this.nowS(), this.#parts.policy.lifeNanoNats);
+    }
   }
 
-  /** Go on with a clock that was ahead when something was charged. */
-  async repairClock(name = ""): Promise<void> {
-    const { deviceId } = this.#members.find((one) => one.name === name)!;
-    await this.file.repairClock(name, deviceId, Math.floor(Date.now() / 1000));
+  /** Go on with a clock that was ahead when something was charged, for the members concerned. */
+  async repairClock(): Promise<void> {
+    for (const { name, deviceId } of this.#members) {
+      await this.file.repairClock(name, deviceId, this.nowS());
+    }
   }
 
   /** End the threads, and let the next process or tab have the ledger. */
   async close(): Promise<void> {
-    this.#members[0]?.evaluation.close();
+    this.evaluation.close();
     await this.file.close();
   }
 }

@@ -33,6 +33,3 @@ export class StoreError extends AskanceError {}
 
 /** The disk or the database failed: the same operation may succeed later. */
 export class StoreFailed extends StoreError {}
-
-/** A ledger written by a newer version. */
-export class UnsupportedStore extends StoreError {}

@@ -4,6 +4,7 @@ import {
   decodeRequest,
   decodeStudy,
   digestOf,
+  printable,
   type DeviceClient,
   type KnownStudy,
   type Posting,
@@ -55,7 +56,7 @@ export class View {
     const view = new View(client, nowS, decide);
     for (const known of client.consents.studies) {
       const terms = decodeStudy(known.study);
-      view.#terms.set(digestIn(known), terms);
+      view.#terms.set(digestIn(known), shown(terms));
       for (const payload of known.questions) {
         view.#requests.set(toHex(await digestOf(payload)), decodeRequest(payload, terms.schema));
       }
@@ -355,6 +356,12 @@ function asQuestion(asked: ExplainedQuestion): HTMLElement {
       ),
     ),
   );
+}
+
+/** The terms with their texts as a page may show them: without marks that turn or hide letters. */
+function shown(terms: StudyTerms): StudyTerms {
+  const parameters = terms.parameters.map(([name, value]) => [printable(name), printable(value)] as const);
+  return { ...terms, purpose: printable(terms.purpose), learner: printable(terms.learner), parameters };
 }
 
 function digestIn({ key }: KnownStudy): string {

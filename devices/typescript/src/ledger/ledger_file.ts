@@ -179,10 +179,10 @@ export class LedgerFile {
     }
     for (const [name, text] of Object.entries(texts)) {
       const known = this.#facts.get(BOUND + name);
-      if (bound && known !== text) {
+      if (bound && known !== text && (known !== undefined || this.#place)) {
         throw new StoreError(`ledger: expected ${name} as when it was first used, got another`);
       }
-      if (!bound) {
+      if (known === undefined) {
         await this.record(BOUND + name, text);
       }
     }
@@ -194,16 +194,20 @@ export class LedgerFile {
    */
   async acceptLoss(member: string, enrolment: string, atS: number, life: bigint): Promise<void> {
     await this.#alone(async () => {
-      const rows = this.#member(member);
-      const left = life - rows.life;
+      const { rows } = this.#member(member);
+      const left = rows.reduce((rest, row) => rest - row.nanoNats, life);
       const nanoNats = left > 0n ? left : 0n;
       await this.#append(member, enrolment, "loss", LOSS_STEP, event(atS, nanoNats), {});
     });
   }
 
-  /** Record in the chain that an earlier, later time is not believed any more. */
+  /** Record in the chain that a time after `atS` is not believed any more, if there is one. */
   async repairClock(member: string, enrolment: string, atS: number): Promise<void> {
-    await this.#alone(() => this.#append(member, enrolment, "clock", 1, event(atS, 0n), {}));
+    await this.#alone(async () => {
+      if (this.#member(member).lastS > atS) {
+        await this.#append(member, enrolment, "clock", 1, event(atS, 0n), {});
+      }
+    });
   }
 
   /** Let the next writer in. */
@@ -358,14 +362,12 @@ class MemberRows {
   readonly answers = new Map<string, Posting>(); // by request
   readonly #symbols = new Map<string, Uint8Array>(); // by question
   readonly #chains = new Map<string, { sequence: number; hash: string }>(); // by enrolment
-  #lastS = 0;
-  life = 0n;
+  lastS = 0;
 
   add(row: Posting): void {
     this.rows.push(row);
     this.#chains.set(row.enrolment, { sequence: row.sequence, hash: row.hash });
-    this.#lastS = row.kind === "clock" ? row.atS : Math.max(this.#lastS, row.atS);
-    this.life += row.nanoNats;
+    this.lastS = row.kind === "clock" ? row.atS : Math.max(this.lastS, row.atS);
     if (row.kind === "answer") {
       this.answers.set(row.request, row);
       if (!this.#symbols.has(row.question)) {
@@ -416,7 +418,7 @@ class MemberRows {
       life,
       window: ofWindow,
       epoch: ofEpoch,
-      lastS: this.#lastS,
+      lastS: this.lastS,
       answers,
       studyAnswers,
       work,

@@ -9,7 +9,9 @@ import { formatNats } from "../accounting/index.js";
 import { decodeStudy } from "../codec/index.js";
 import type { DeviceClient } from "../embedding.js";
 import { AskanceError, InvalidParameter } from "../errors.js";
-import { makeFolder, openClient, type Configuration } from "./folder.js";
+import { printable } from "../printable.js";
+import { makeFolder, openClient } from "./folder.js";
+import { parsedJson } from "./records.js";
 
 const USAGE = `usage: askance-device COMMAND --home FOLDER
   init --configuration FILE   make the folder, with a new secret and an empty ledger
@@ -36,8 +38,8 @@ async function main(): Promise<void> {
     throw new InvalidParameter(USAGE);
   }
   if (command === "init") {
-    const given = await readFile(need(values.configuration), "utf8");
-    await makeFolder(home, JSON.parse(given) as Configuration);
+    const given = need(values.configuration);
+    await makeFolder(home, parsedJson(given, await readFile(given, "utf8")));
     return;
   }
   const client = await openClient(home);
@@ -95,7 +97,7 @@ function printStatus(client: DeviceClient, nowS: number): void {
   console.log(`rows: ${client.history.length}, spent: ${formatNats(spent)} nats by all members`);
   for (const known of client.consents.studies) {
     const { purpose } = decodeStudy(known.study);
-    console.log(`${known.key.slice(0, 16)} ${client.consents.state(known, nowS)} ${JSON.stringify(purpose)}`);
+    console.log(`${known.key.slice(0, 16)} ${client.consents.state(known, nowS)} "${printable(purpose)}"`);
   }
 }
 
@@ -109,7 +111,8 @@ function need(given: string | undefined): string {
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof AskanceError)) {
+  // A system's error is of a file that cannot be read or written.
+  if (!(error instanceof AskanceError || (error instanceof Error && "syscall" in error))) {
     throw error;
   }
   console.error(error.message);

@@ -22,7 +22,7 @@ import { Aggregator } from "../service/connect.js";
 import { Secret } from "../service/identity.js";
 import { FileStorage, syncFolder, writeSynced } from "./ledger_file_storage.js";
 import { postTrusting } from "./posting.js";
-import { readRecords } from "./records.js";
+import { parsedJson, readRecords } from "./records.js";
 import { startThread } from "./threads.js";
 
 /** The owner's configuration; paths are relative to the folder, budgets are in nats. */
@@ -75,8 +75,7 @@ export class Folder {
 
   /** Read a folder's configuration. */
   static async open(path: string): Promise<Folder> {
-    const found = await read(path, "device.json");
-    const configuration = JSON.parse(found) as Configuration;
+    const configuration: Configuration = await read(path, "device.json");
     const unknown = Object.keys(configuration).find((name) => !KEYS.has(name));
     if (unknown !== undefined) {
       throw new InvalidParameter(`device.json: expected known keys, got ${unknown}`);
@@ -90,7 +89,10 @@ export class Folder {
   }
 
   async secret(): Promise<Secret> {
-    const { secret } = JSON.parse(await read(this.path, "identity.json")) as { secret: string };
+    const { secret } = await read(this.path, "identity.json");
+    if (!/^[0-9a-f]{64}$/.test(secret)) {
+      throw new StoreError("identity.json: expected a secret of 64 hexadecimal digits, got another");
+    }
     return Secret.of(fromHex(secret));
   }
 
@@ -100,8 +102,8 @@ export class Folder {
   }
 
   async schema(): Promise<Schema> {
-    const message = fromJson(SchemaSchema, JSON.parse(await readFile(this.at(this.configuration.schema), "utf8")));
-    return decodeSchema(message);
+    const { schema } = this.configuration;
+    return decodeSchema(fromJson(SchemaSchema, parsedJson(schema, await readFile(this.at(schema), "utf8"))));
   }
 
   async authority(): Promise<string | null> {
@@ -170,7 +172,8 @@ export class ConsentFile implements ConsentStorage {
       }
       throw new StoreError(`${this.path}: ${error.message}`);
     });
-    for (const row of JSON.parse(text) as (KnownStudy & { study: string; questions: string[] })[]) {
+    const rows: (KnownStudy & { study: string; questions: string[] })[] = parsedJson(this.path, text);
+    for (const row of rows) {
       const questions = row.questions.map(fromHex);
       this.#studies.set(row.key, { ...row, study: fromHex(row.study), questions });
     }
@@ -198,8 +201,9 @@ export class ConsentFile implements ConsentStorage {
   }
 }
 
-async function read(folder: string, name: string): Promise<string> {
-  return readFile(join(folder, name), "utf8").catch(() => {
+async function read(folder: string, name: string): Promise<any> {
+  const text = await readFile(join(folder, name), "utf8").catch(() => {
     throw new StoreError(`${folder}: expected a whole folder, got one without ${name}`);
   });
+  return parsedJson(name, text);
 }

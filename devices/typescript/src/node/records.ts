@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 
 import type { RawRecord } from "../device/record_work.js";
-import { InvalidRecord } from "../errors.js";
+import { InvalidParameter, InvalidRecord } from "../errors.js";
 
 /**
  * Read records by their names, which a column has; without a column the file has one record, whose
@@ -29,9 +29,18 @@ export async function readRecords(
   return records;
 }
 
+/** Parse JSON; the parser's own error would repeat the text, which may be a record or a secret. */
+export function parsedJson(name: string, text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InvalidParameter(`${name}: expected JSON, got another text`);
+  }
+}
+
 function jsonRows(text: string): RawRecord[] {
-  const rows: unknown = JSON.parse(text);
-  if (!Array.isArray(rows)) {
+  const rows: unknown = parsedJson("records", text);
+  if (!Array.isArray(rows) || !rows.every((row) => row instanceof Object)) {
     throw new InvalidRecord("records: expected a list of objects");
   }
   return rows as RawRecord[];

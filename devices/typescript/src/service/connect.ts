@@ -7,6 +7,7 @@
 
 import { AskanceError } from "../errors.js";
 import { fromHex } from "../integers.js";
+import { printable } from "../printable.js";
 import { SOFTWARE } from "../version.js";
 import { MAX_RESPONSE_BYTES, PROTOCOL, SERVICE } from "./exchange.js";
 import type { Identity } from "./identity.js";
@@ -139,7 +140,7 @@ function failureOf(answer: Answer): CallFailed {
     const text = new TextDecoder().decode(answer.body.slice(0, MAX_REASON_BYTES));
     const { code, message } = JSON.parse(text) as { code?: unknown; message?: unknown };
     if (typeof code === "string" && CODE.test(code)) {
-      return new CallFailed(code, typeof message === "string" ? message : "no details", retryMs);
+      return new CallFailed(code, typeof message === "string" ? printable(message) : "no details", retryMs);
     }
   } catch {
     // Not an aggregator's error.

@@ -482,6 +482,11 @@ class Register:
             if self._rows(f"SELECT count(*) FROM devices WHERE {due}", of)[0][0]:
                 yield self._transactions.write(partial(_erase, where=due, parameters=of))
 
+    def last_seen_day(self) -> int | None:
+        """Return the last day on which a device has called; None: no call was noted."""
+        day = self._rows("SELECT max(seen_day) FROM devices")[0][0]
+        return None if day is None else int(day)
+
     def count(self) -> RegisterCount:
         # Each ordinal up to the last is a device's or an empty place: no device is counted by row.
         """Return how many devices there are in each state."""

@@ -381,7 +381,9 @@ class TestDevicesThatAreAway:
         monkeypatch.setattr(register_module, "_READ_AT_ONCE", 4)
         register, today = store.register, enrolled_day(store.register)
         register.tag(of(0, 1), ["v2"])
+        assert register.last_seen_day() is None
         register.note_seen([1, 4], today + 100)
+        assert register.last_seen_day() == today + 100
         register.revoke(of(2))
         before = register.standing()
         assert list(register.lapse(today)) == []

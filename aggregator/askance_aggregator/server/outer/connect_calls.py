@@ -175,10 +175,11 @@ class ConnectCalls:
             status = HTTPStatus.TOO_MANY_REQUESTS
             error = _error(status, "RESOURCE_EXHAUSTED", text, [*shared, retry])
             return Reply(error, whole=False)
-        whole = False
+        known = whole = False
 
         async def body() -> bytes:
-            nonlocal whole
+            nonlocal known, whole
+            known = True
             async with asyncio.timeout(self._body_s):
                 data = await read_body(reader, size)
             whole = True
@@ -193,7 +194,8 @@ class ConnectCalls:
             code, details, data, trailing = "DEADLINE_EXCEEDED", text, b"", ()
         if code == "OK":
             return Reply(answer(HTTPStatus.OK, data, shared, _KIND))
-        if code in _UNKNOWN_CALLERS:
+        # A caller that waits for less than the look-up takes is not told, and is counted as well.
+        if code in _UNKNOWN_CALLERS or (code == "DEADLINE_EXCEEDED" and not known):
             self._refused.note(group)
         shared += [(_TRAILER + key, str(value)) for key, value in trailing if key == _RETRY]
         status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -236,7 +238,7 @@ def _checked(head: HttpHead) -> float:
         raise refuse(
             HTTPStatus.BAD_REQUEST, "expected one Connect-Timeout-Ms of 1 to 10 decimal digits"
         )
-    return min(CALL_S, int(text) / 1000)
+    return min(CALL_S, max(int(text), 1) / 1000)  # gRPC takes 0 for no limit
 
 
 def _credentials(head: HttpHead) -> Metadata:

@@ -315,11 +315,11 @@ def _ms(seconds: float) -> int:
 
 
 def _passed(given: Metadata) -> Metadata:
-    """Return the metadata of a call that goes on: not what a proxy says, nor what gRPC sets."""
+    """Return the metadata of a call that goes on: not what proxies, this process or gRPC set."""
     return tuple(
         (key, value)
         for key, value in given
-        if key not in (FORWARDED_KEY, "user-agent") and not key.startswith("grpc-")
+        if key not in (FORWARDED_KEY, CONNECT_KEY, "user-agent") and not key.startswith("grpc-")
     )
 
 

@@ -236,7 +236,7 @@ class DevicePresence:
         int | None,
         Key(
             "a device that has not called for more days is forgotten: it has to be enrolled anew,"
-            " as another user. Revoked ones stay",
+            " as another user. Revoked ones stay, and days after the last call of any do not count",
             "400",
             fixed=True,
         ),

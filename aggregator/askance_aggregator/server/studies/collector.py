@@ -139,11 +139,18 @@ class Collector:
         return Collected(reports_of, results_of, rows, self._lapse(now_s))
 
     def _lapse(self, now_s: int) -> int:
-        """Forget devices that have lapsed; return how many."""
+        """Forget devices that have lapsed; return how many.
+
+        Days after the last call of any device do not count: the service was down, or its clock is
+        ahead.
+        """
         if self._lapse_after_days is None:
             return 0
+        last_day = self._store.register.last_seen_day()
+        if last_day is None:
+            return 0
         gone = 0
-        before_day = now_s // SECONDS_PER_DAY - self._lapse_after_days
+        before_day = min(now_s // SECONDS_PER_DAY, last_day) - self._lapse_after_days
         for part in self._store.register.lapse(before_day):
             gone += part
             if self._pause(_PAUSE_S):

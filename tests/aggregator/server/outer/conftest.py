@@ -29,7 +29,7 @@ LARGE_BYTES = 120_000_000  # of the answer to Export
 
 
 class Busy:
-    """A wait before each answer by Connect, once it `begins` and until it ends."""
+    """A wait in each call by Connect, once it `begins` and until it ends."""
 
     def __init__(self) -> None:
         self._free = threading.Event()
@@ -44,7 +44,8 @@ class Inner:
     path: Path
     calls: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
     looked_up: list[dict[str, Any]] = field(default_factory=list)  # credentials by Connect
-    busy: Busy = field(default_factory=lambda: Busy())
+    busy: Busy = field(default_factory=lambda: Busy())  # before an answer
+    searching: Busy = field(default_factory=lambda: Busy())  # before a caller is known
     refusal: tuple[grpc.StatusCode, str] | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     gone: threading.Event = field(default_factory=threading.Event)  # it says no word of its health
@@ -77,6 +78,7 @@ class Inner:
         if self.refusal is not None:
             context.set_trailing_metadata((("askance-retry-after-ms", "700"),))
             context.abort(*self.refusal)
+        self.searching.wait()
         context.send_initial_metadata((("askance-protocol", "1"),))
         for data in messages:
             self.calls.append((method, metadata, data))

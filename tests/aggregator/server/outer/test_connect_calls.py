@@ -278,6 +278,17 @@ def test_an_address_that_is_refused_often_is_not_looked_up(shared: Outer) -> Non
     assert called(shared, **proxied | {"X_Forwarded_For": "127.0.0.43"})[0] == 200
 
 
+def test_who_does_not_wait_for_the_look_up_is_counted_too(shared: Outer) -> None:
+    shared.inner.searching.begin()
+    try:
+        for _ in range(30):
+            answer = called(shared, source="127.0.0.51", Connect_Timeout_Ms="0")  # a millisecond
+            assert error(answer) == (504, "deadline_exceeded")
+    finally:
+        shared.inner.searching.end()
+    assert error(called(shared, source="127.0.0.51")) == (429, "resource_exhausted")
+
+
 def test_refusals_are_forgotten_after_a_minute_and_addresses_when_they_are_many() -> None:
     now_s = 0.0
     refused = RefusedAddresses(lambda: now_s)
@@ -307,7 +318,11 @@ def test_grpc_goes_on_beside_it(shared: Outer) -> None:
         assert browser.selected_alpn_protocol() == "http/1.1"
     with shared.channel() as channel:
         call: Any = channel.unary_unary("/askance.v1.Analysts/Submit")
-        assert call(b"it", timeout=PATIENCE_S) == b"answer to it"
+        own = (("x-connect", "1"), ("askance-call-bin", b"x"))  # the first is not a caller's to say
+        assert call(b"it", timeout=PATIENCE_S, metadata=own) == b"answer to it"
+    ((_, metadata, _),) = shared.inner.calls
+    assert metadata["askance-call-bin"] == b"x"
+    assert "x-connect" not in metadata
 
 
 def test_it_is_off_unless_an_operator_turns_it_on(outer: Outer) -> None:

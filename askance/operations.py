@@ -270,7 +270,7 @@ def plan(
     waves: int = 1,
     least_answers: int = 0,
     outer_epsilon: Epsilon | None = None,
-    outer_delta: Rational = DEFAULT_DELTA,
+    outer_delta: Rational | None = None,
     local_at_most: Epsilon = 4,
     curve: bool = False,
     **parameters: Any,
@@ -295,7 +295,7 @@ def plan(
         waves: in how many parts the users of a round are asked.
         least_answers: in every group of a round; with fewer a study ends without a result.
         outer_epsilon: in place of `epsilon`: towards readers of tallies, in nats.
-        outer_delta: its delta, in (0, 1).
+        outer_delta: its delta, in (0, 1); None: that of a result for the plan's users.
         local_at_most: the greatest epsilon that `outer_epsilon` may lead to, at most 4 nats.
         curve: without an epsilon: whether the plan's curve has the whole grid of epsilons.
         parameters: settings of a learner by its name as arguments, `tau=.05`.
@@ -381,16 +381,16 @@ class _Wanted(NamedTuple):
     """Guarantee towards readers of tallies that a plan is to keep, in nano-nats."""
 
     outer: int
-    delta: Fraction
+    delta: Fraction | None
     most_local: int
 
 
-def _wanted(outer: Epsilon | None, delta: Rational, most_local: Epsilon) -> _Wanted | None:
+def _wanted(outer: Epsilon | None, delta: Rational | None, most_local: Epsilon) -> _Wanted | None:
     if outer is None:
         return None
     return _Wanted(
         read_nano_nats(outer, "outer_epsilon"),
-        read_probability(delta, "outer_delta"),
+        None if delta is None else read_probability(delta, "outer_delta"),
         read_nano_nats(most_local, "local_at_most"),
     )
 

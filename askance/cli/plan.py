@@ -145,9 +145,9 @@ def add_outer(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--outer-delta",
-        default="1e-6",
         metavar="D",
-        help="delta of --outer-epsilon, in (0, 1); default 0.000001",
+        help="delta of --outer-epsilon, in (0, 1); default: that of a result, 0.000001 or,"
+        " with more than 10,000 users, 1 / (100 users)",
     )
     group.add_argument(
         "--local-at-most",

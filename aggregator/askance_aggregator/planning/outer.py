@@ -30,4 +30,4 @@ def outer_of_plan(plan: StudyPlan, delta: Fraction | None = None) -> Outer | Non
         for cohort, groups in enumerate(distinct.values())
         for group in groups
     ]
-    return outer_of(batches, delta or delta_for(plan.n_users or 1))
+    return outer_of(batches, delta or delta_for(plan.n_users or plan.users_needed or 1))

@@ -45,7 +45,7 @@ def plan_outer_epsilon(
     study_at: StudyAt,
     users: int | None,
     outer: int,
-    delta: Fraction,
+    delta: Fraction | None = None,
     most_local: int = MOST_LOCAL,
 ) -> StudyPlan:
     """Plan a study at the greatest local epsilon, in hundredths, that keeps an outer one.
@@ -54,7 +54,7 @@ def plan_outer_epsilon(
       study_at: makes the study, which signs `least_answers`, at an epsilon in nats.
       users: how many there are; None: as many as are needed.
       outer: wanted epsilon towards readers of tallies, nano-nats.
-      delta: of the outer epsilon, in (0, 1).
+      delta: of the outer epsilon, in (0, 1); None: that of a result for the plan's users.
       most_local: greatest local epsilon, nano-nats.
 
     Returns:

@@ -23,13 +23,13 @@ def planned(**changes: object) -> ask.StudyPlan:
     return ask.plan(changes.pop("learner", SHARE), **(given | changes))  # type: ignore[arg-type]
 
 
-def upper(nano_nats: int) -> float:
+def upper(nano_nats: int, delta: Fraction = DELTA) -> float:
     """Epsilon towards readers of randomized response, by the least answers that are published."""
-    return epsilon_ends(ask.randomized_response(nano_nats), HONEST, DELTA).upper
+    return epsilon_ends(ask.randomized_response(nano_nats), HONEST, delta).upper
 
 
 def test_the_greatest_hundredth_that_keeps_the_outer_epsilon_is_found() -> None:
-    plan = planned()
+    plan = planned(outer_delta="1e-6")
     assert plan.nano_nats % 10_000_000 == 0
     assert upper(plan.nano_nats) <= 0.1 < upper(plan.nano_nats + 10_000_000)
     found = plan.to_json()
@@ -37,6 +37,20 @@ def test_the_greatest_hundredth_that_keeps_the_outer_epsilon_is_found() -> None:
     assert found["outer"]["answers"] == 2_000
     assert found["outer"]["liars"] == 0.01
     assert found["outer"]["delta"] == 1e-6
+
+
+def test_a_plan_keeps_its_epsilon_at_the_delta_of_its_results() -> None:
+    of_results = Fraction(1, 5_000_000)  # 1 / (100 * 50,000)
+    plan = planned()
+    found = plan.to_json()["outer"]
+    assert found["delta"] == float(of_results)
+    assert found["epsilon"] == pytest.approx(upper(plan.nano_nats, of_results), rel=1e-9)
+    assert upper(plan.nano_nats, of_results) <= 0.1
+    open_plan = planned(
+        learner=ask.learners.mean(SCHEMA.smokes == 1, missing="default", tau="0.01"), users=None
+    )
+    assert open_plan.users_needed > 10_000
+    assert open_plan.to_json()["outer"]["delta"] == 1 / (100 * open_plan.users_needed)
 
 
 def test_more_answers_allow_a_greater_local_epsilon_and_smaller_errors() -> None:

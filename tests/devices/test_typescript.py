@@ -88,11 +88,13 @@ def test_the_messages_are_those_that_the_protos_give() -> None:
 @needs_package
 @pytest.mark.slow
 def test_the_package_holds_what_is_built_and_no_test() -> None:
-    words = ["npm", "pack", "--dry-run", "--ignore-scripts", "--json"]
-    build()
+    words = ["npm", "pack", "--dry-run", "--json"]
+    (build() / "src" / "removed.js").write_text("")  # of an earlier version
     shown = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True, check=True).stdout
     files = set(re.findall(r'"path": "([^"]+)"', shown))
-    assert {"package.json", "README.md", "dist/src/index.js", "dist/src/index.d.ts"} <= files
+    expected = {"package.json", "README.md", "LICENSE", "dist/src/index.js", "dist/src/index.d.ts"}
+    assert expected <= files
+    assert "dist/src/removed.js" not in files
     assert not [name for name in files if "test" in name or "conformance" in name]
 
 

@@ -92,6 +92,23 @@ test("a record that cannot be encoded is answered by the default", async () => {
   assert.equal(drawn, 0);
 });
 
+test("the thread that has the record is given no coin, and the one that draws no record", async () => {
+  const threads: Task[][] = [];
+  const noting: StartThread = (hear, failed) => {
+    const given: Task[] = [];
+    threads.push(given);
+    return tampered((task) => (given.push(task), task))(hear, failed);
+  };
+  const [drawn, evaluation] = await symbolOf(noting, MIDDLES, { smoker: 1 });
+  evaluation.close();
+  assert.equal(drawn, 1);
+  const coinsOf = (given: Task[]) =>
+    given.flatMap((task) => (task.kind === "take" ? task.items.map(({ words }) => words.length) : []));
+  const has = (given: Task[]) => given.some(({ kind }) => kind === "record");
+  assert.deepEqual(threads.filter(has).map(coinsOf), [[0]]);
+  assert.deepEqual(threads.filter((given) => !has(given)).map(coinsOf), [[1], [1]]);
+});
+
 test("an evaluation that is not ready at T1 is the default, and its thread is replaced", async () => {
   let started = 0;
   const counting: StartThread = (...hearing) => {

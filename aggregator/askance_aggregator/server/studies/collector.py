@@ -81,6 +81,7 @@ class Collector:
         self._now_s = now_s
         self._pause = pause
         self._lapse_after_days = lapse_after_days
+        self._outage_days: int | None = None  # before this process's first call of a device
         self._woken = threading.Event()
 
     def wake(self) -> None:
@@ -142,7 +143,8 @@ class Collector:
         """Forget devices that have lapsed; return how many.
 
         Days after the last call of any device do not count: the service was down, or its clock is
-        ahead.
+        ahead. Those before this process's start do not count later on either: once a device has
+        called after an outage, the others are yet to do so.
         """
         if self._lapse_after_days is None:
             return 0
@@ -150,7 +152,10 @@ class Collector:
         if last_day is None:
             return 0
         gone = 0
-        before_day = min(now_s // SECONDS_PER_DAY, last_day) - self._lapse_after_days
+        today = now_s // SECONDS_PER_DAY
+        if self._outage_days is None:
+            self._outage_days = max(0, today - last_day)
+        before_day = min(today, last_day) - self._lapse_after_days - self._outage_days
         for part in self._store.register.lapse(before_day):
             gone += part
             if self._pause(_PAUSE_S):

@@ -169,7 +169,7 @@ def test_the_python_reference_lists_every_public_name() -> None:
 )
 def test_the_table_of_users_is_the_planners(page: str, learners: int) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.findall(r"^\| ([\d.]+)((?: \| [\d,]+)+) \|$", text, re.MULTILINE)
+    found = re.findall(r"^\| ([\d.]+)((?: \| [\d,]+)+)(?: \| 0\.\d+)? \|$", text, re.MULTILINE)
     rows = [(epsilon, *users.split(" | ")[1:]) for epsilon, users in found]
     assert [row[0] for row in rows] == ["0.5", "1", "2", "4"]
     settings: list[tuple[str, dict[str, str]]] = [
@@ -181,3 +181,12 @@ def test_the_table_of_users_is_the_planners(page: str, learners: int) -> None:
         for count, (name, parameters) in zip(users, settings[:learners], strict=True):
             plan = ask.plan(name, epsilon=epsilon, settings=parameters)
             assert plan.users_needed == int(count.replace(",", "")), (epsilon, name)
+
+
+def test_the_column_of_outer_epsilons_is_the_accountants() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+)(?: \| [\d,]+)+ \| (0\.\d{4}) \|$", text, re.MULTILINE)
+    assert [epsilon for epsilon, _ in rows] == ["0.5", "1", "2", "4"]
+    for epsilon, outer in rows:  # 1,000,000 answers, of which 1 % are assumed to lie
+        ends = ask.amplification("randomized-response", epsilon=epsilon, answers=990_000)
+        assert ends.upper <= float(outer) < ends.upper + 1e-4, epsilon

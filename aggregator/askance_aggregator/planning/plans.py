@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
+from askance_aggregator.amplification.account import (
+    Outer,
+    OuterBatch,
+    delta_for,
+    honest,
+    outer_of,
+)
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text
@@ -19,9 +27,6 @@ from askance_aggregator.reports.texts import counted
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
-
-if TYPE_CHECKING:
-    from askance_aggregator.amplification.account import Outer
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,12 +423,33 @@ class StudyPlan:
             **self._outer_json(),
         }
 
+    def outer(self, delta: Fraction | None = None) -> Outer | None:
+        """Bound what readers of its tallies learn, with `least_answers` fresh answers in each.
+
+        Args:
+            delta: in (0, 1); None: that of a result for the plan's users.
+
+        Returns:
+            None where no less than the local epsilon holds: with too few answers, for one.
+        """
+        if honest(self.least_answers) < 2:
+            return None
+        distinct = {  # cohorts of alike randomizers have alike bounds
+            tuple(sorted(group.randomizer.canonical for group in groups)): groups
+            for planned in self.rounds
+            for groups in planned.cohorts
+        }
+        batches = [
+            OuterBatch(group.randomizer, self.least_answers, cohort)
+            for cohort, groups in enumerate(distinct.values())
+            for group in groups
+        ]
+        return outer_of(batches, delta or delta_for(self.n_users or self.users_needed or 1))
+
     def _outer_json(self) -> dict[str, Any]:
         """Return the key `outer` of results, where it holds, and what the epsilon follows from."""
-        from askance_aggregator.planning.outer import outer_of_plan  # bounds of few plans
-
         found: dict[str, Any] = {}
-        outer = outer_of_plan(self) if self.wanted is None else self.wanted.outer
+        outer = self.outer() if self.wanted is None else self.wanted.outer
         if outer is not None:
             found["outer"] = outer.to_json()
         if self.wanted is not None:

@@ -24,7 +24,6 @@ from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles.central import central_rows, laplace_of, step_of
 from askance_aggregator.planning import RoundPlan, RoundRules, StudyPlan, rehearse
 from askance_aggregator.planning import plan as plan_of
-from askance_aggregator.planning.outer import outer_of_plan
 from askance_aggregator.planning.plans import CostsBeside, WantedOuter
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
@@ -78,7 +77,7 @@ def plan_outer_epsilon(
 
     def planned(nano_nats: int) -> tuple[StudyPlan, Outer | None]:
         plan = _study_at(study_at, nano_nats).plan(users)
-        return plan, outer_of_plan(plan, delta)
+        return plan, plan.outer(delta)
 
     # Readers of tallies learn no more than the aggregator, so the wanted epsilon itself will do.
     low = min(outer, most_local)

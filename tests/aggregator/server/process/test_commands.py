@@ -118,7 +118,7 @@ def test_a_token_is_written_to_a_file_that_only_its_owner_may_read(
     assert file.read_text() != token
     assert file.stat().st_mode & 0o777 == 0o600
     assert tokens.verify(file.read_bytes())[0].hex() == told["id"]
-    assert sorted(told) == ["devices", "ends_unix_s", "id"]
+    assert sorted(told) == ["devices", "ends_unix_s", "id", "tags"]
     assert main([*words, "--out", str(tmp_path / "nowhere" / "token")]) == 2
     assert "cannot be made: No such file or directory" in capsys.readouterr().err
 

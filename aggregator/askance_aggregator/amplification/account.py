@@ -19,12 +19,16 @@ from math import ceil, exp, fsum, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.amplification.accountant import curve, delta_ends, epsilon_ends
+from askance_aggregator.amplification.accountant import (
+    curve,
+    delta_ends,
+    epsilon_ends,
+    local_epsilon,
+)
 from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, InclusionAtom, Users
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, composed_epsilon, pair_of
 from askance_aggregator.composition.rounding import log_inverse, outward, upward
-from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 
@@ -92,7 +96,11 @@ class Outer:
 
 
 def delta_for(enrolled: int) -> Fraction:
-    """Return the delta of a person over all releases: at most 10^-6 and 1 / (100 enrolled)."""
+    """Return the delta of a person over all releases: at most 10^-6 and 1 / (100 enrolled).
+
+    Raises:
+        InvalidParameter: fewer than one device is enrolled.
+    """
     if enrolled < 1:
         raise InvalidParameter(f"enrolled: expected 1 or more, got {enrolled}")
     return min(DELTA, Fraction(1, 100 * enrolled))
@@ -107,6 +115,9 @@ def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:
         answers: of the batch, 0 or more.
         liars: share of the answers, 0 .. 1.
         known: reports that are disclosed or the reader's own, 0 or more.
+
+    Raises:
+        InvalidParameter: liars is no share.
     """
     if not 0 <= liars <= 1:
         raise InvalidParameter(f"liars: expected a share of 0 .. 1, got {float(liars):g}")
@@ -176,11 +187,6 @@ def upper_epsilon(randomizer: Randomizer, answers: int, delta: Fraction) -> floa
     if answers < 2 or delta <= 0:
         return local_epsilon(randomizer)
     return min(epsilon_ends(randomizer, answers, delta).upper, local_epsilon(randomizer))
-
-
-def local_epsilon(randomizer: Randomizer) -> float:
-    """Return the local epsilon, nats, rounded upward."""
-    return upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
 
 
 _PICO = 10**12  # charges are whole pico-nats, rounded upward: sums are exact and have no order
@@ -355,22 +361,22 @@ class OuterAccount:
         known = self._charges.get((number, atom))
         if known is not None:
             return known
-        local = Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT)
+        local = local_epsilon(randomizer)
         share = weight(number) * self.delta
         hidden = honest(atom.size, self._liars)
-        plain = upward(local)
+        plain = local
         if hidden >= 2 and atom.choices < MOST_CHOICES:
             found = self._pair(randomizer, hidden).epsilon(share / 2 / atom.choices)
             plain = min(plain, found)
         first = honest(atom.first, self._liars)
-        divided = [_pure_renyi(2 * upward(local), alpha) for alpha in self._budgets.orders]
+        divided = [_pure_renyi(2 * local, alpha) for alpha in self._budgets.orders]
         if first >= 2 and atom is not ALONE:
             pair = self._pair(randomizer, first)
             cut = pair.cut(share / 4)
             rhos = [pair.renyi(alpha, cut) for alpha in self._budgets.orders]
         else:
-            rhos = [_pure_renyi(upward(local), alpha) for alpha in self._budgets.orders]
-        values = [upward(local), plain] + [
+            rhos = [_pure_renyi(local, alpha) for alpha in self._budgets.orders]
+        values = [local, plain] + [
             rho + atom.divisions * more for rho, more in zip(rhos, divided, strict=True)
         ]
         row = np.array([ceil(Fraction(value) * _PICO) for value in values], np.int64)

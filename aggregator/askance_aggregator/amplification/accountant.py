@@ -52,7 +52,7 @@ def epsilon_ends(randomizer: Randomizer, answers: int, delta: Fraction) -> Ends:
     _check(answers)
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta: expected a number between 0 and 1, got {delta}")
-    local, batch = _local(randomizer), _batch(randomizer, answers)
+    local, batch = local_epsilon(randomizer), _batch(randomizer, answers)
     if batch is None:
         return Ends(0.0, local)
     return batch.epsilon(_downward(delta), upward(delta), local)
@@ -67,7 +67,7 @@ def delta_ends(randomizer: Randomizer, answers: int, epsilon: Fraction) -> Ends:
     _check(answers)
     if epsilon < 0:
         raise InvalidParameter(f"epsilon: expected 0 or more, got {epsilon}")
-    local, batch = _local(randomizer), _batch(randomizer, answers)
+    local, batch = local_epsilon(randomizer), _batch(randomizer, answers)
     if epsilon >= local:
         return Ends(0.0, 0.0)
     ends = Ends(0.0, 1.0) if batch is None else batch.delta(float(epsilon))
@@ -80,7 +80,7 @@ def curve(randomizer: Randomizer, answers: int) -> Curve:
     The grid is dense where delta falls: its points are alike in ln epsilon.
     """
     _check(answers)
-    local, batch = _local(randomizer), _batch(randomizer, answers)
+    local, batch = local_epsilon(randomizer), _batch(randomizer, answers)
     first = min(local / 4, 0.1 / sqrt(answers))
     grid = [0.0, *(float(each) for each in np.geomspace(first, local, _POINTS)[:-1]), local]
     deltas: list[float] = []
@@ -284,8 +284,8 @@ def _check(answers: int) -> None:
         raise InvalidParameter(f"answers: {error}") from None
 
 
-def _local(randomizer: Randomizer) -> float:
-    """The local epsilon, rounded upward."""
+def local_epsilon(randomizer: Randomizer) -> float:
+    """Return the local epsilon, nats, rounded upward."""
     return upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
 
 

@@ -7,16 +7,14 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from fractions import Fraction
 from functools import lru_cache
 from math import tanh
 
 from askance_aggregator.amplification import Curve, curve
 from askance_aggregator.amplification.account import OuterAccount, TallyRelease
-from askance_aggregator.composition.rounding import upward
+from askance_aggregator.amplification.accountant import local_epsilon
 from askance_aggregator.encoding import encode_randomizer
 from askance_aggregator.store import Store
-from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.codec import parse
 from askance_client.codec.randomizers import decode_randomizer
 from askance_client.errors import StoreError
@@ -92,9 +90,8 @@ class OuterCounter:
 
     def _stored_curve(self, randomizer: Randomizer, answers: int) -> Curve:
         """Return a kept curve, or compute it and keep it."""
-        local = upward(Fraction(randomizer.loss.nano_nats, NANO_NATS_PER_NAT))
         if answers < LEAST_ANSWERS:
-            return local_curve(local)
+            return local_curve(local_epsilon(randomizer))
         encoded = encode_randomizer(randomizer).SerializeToString(deterministic=True)
         kept = self._store.outer.curve(encoded, answers)
         if kept is not None:

@@ -9,7 +9,7 @@ import {
   type Randomizer,
 } from "./randomizers/index.js";
 
-/** Whether the report is in the alphabet, in its one canonical form. */
+/** True if the report is in the alphabet, in its one canonical form. */
 export function valid(randomizer: Randomizer, report: Uint8Array): boolean {
   if (report.length !== randomizer.width) {
     return false;

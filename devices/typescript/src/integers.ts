@@ -79,7 +79,7 @@ export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Whether two sequences of bytes are the same. */
+/** True if two sequences of bytes are equal. */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

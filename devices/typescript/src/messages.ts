@@ -104,7 +104,7 @@ export class Repeat {
     return Math.floor(day / this.everyDays);
   }
 
-  /** Whether an index is one of the study's epochs. */
+  /** True if an index is one of the study's epochs. */
   has(index: number): boolean {
     return index >= this.first && index < this.first + this.epochs;
   }
@@ -127,7 +127,7 @@ export interface StudyTerms {
   readonly distribution: string;
   /** The study's epochs; undefined: it collects once. The budget holds per epoch. */
   readonly repeat: Repeat | undefined;
-  /** Of a device, all rounds and epochs together; 1 or more. */
+  /** Most answers of a device, all rounds and epochs together; 1 or more. */
   readonly mostAnswers: number;
 }
 

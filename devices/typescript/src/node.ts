@@ -1,4 +1,4 @@
-/** What a device in Node has besides: a ledger in a file, a folder, records from files, threads. */
+/** Parts of a device in Node: a ledger in a file, a folder, records from files, threads. */
 
 export * from "./index.js";
 export * from "./node/folder.js";

@@ -3,7 +3,7 @@
 const HIDDEN = /(?! )[\p{C}\p{Z}]/u; // categories C and Z of Unicode, but the space
 const ALL_HIDDEN = new RegExp(HIDDEN, "gu");
 
-/** Whether a text has no character that could steer what shows it. */
+/** True if a text has no character that could steer what shows it. */
 export function isPrintable(text: string): boolean {
   return !HIDDEN.test(text);
 }

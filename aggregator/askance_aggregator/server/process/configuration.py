@@ -52,6 +52,7 @@ _MAX_NAME = 64  # characters; a name stands in each entry of the audit log
 _SIGNING = (Role.ANALYST, Role.ADMIN)  # roles that submit studies
 _APPROVING = (Role.APPROVER, Role.ADMIN)
 _OTLP_PORT = 4317  # OTLP over gRPC
+_OWN_PORTS = {"http": 80, "https": 443}  # which browsers leave out of an origin
 _ORIGIN = "expected an origin as browsers write it, https://HOST or https://HOST:PORT"
 _COLLECTOR = "expected http://HOST:PORT or https://HOST:PORT"
 _KEY = '"64 hexadecimal digits"'
@@ -193,7 +194,7 @@ def _origins(value: object, _: Path) -> tuple[str, ...]:
     for text in texts(value):
         try:
             parts = urlsplit(text)
-            sound = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+            sound = bool(parts.hostname) and parts.port not in (0, _OWN_PORTS.get(parts.scheme))
         except ValueError:
             sound = False
         written = f"{parts.scheme}://{parts.netloc}" if sound else ""
@@ -243,14 +244,11 @@ class DevicePresence:
     ] = None
 
     def __post_init__(self) -> None:
-        if None not in (self.seen_within_days, self.lapse_after_days):
-            assert self.seen_within_days is not None
-            assert self.lapse_after_days is not None
-            if self.lapse_after_days < self.seen_within_days:
-                raise InvalidParameter(
-                    f"lapse_after_days: expected seen_within_days ({self.seen_within_days}) or"
-                    f" more, got {self.lapse_after_days}"
-                )
+        seen, lapse = self.seen_within_days, self.lapse_after_days
+        if seen is not None and lapse is not None and lapse < seen:
+            raise InvalidParameter(
+                f"lapse_after_days: expected seen_within_days ({seen}) or more, got {lapse}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ export function parse<D extends DescMessage>(
   return fromBinary(kind, data, { readUnknownFields: false });
 }
 
-/** What a field's records may be on the wire. */
+/** Forms that a field's records may have on the wire. */
 interface Form {
   readonly wire: WireType;
   readonly packed: boolean;

@@ -110,7 +110,7 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
   };
 }
 
-/** Whether texts ascend by code points, which UTF-8 keeps and UTF-16 does not. */
+/** True if texts ascend by code points, which UTF-8 keeps and UTF-16 does not. */
 function isSorted(texts: readonly string[]): boolean {
   return texts.every((text, i) => i === 0 || compareBytes(utf8(texts[i - 1]!), utf8(text)) < 0);
 }
@@ -156,7 +156,7 @@ function decodeFraction(text: string): Fraction {
   return { numerator, denominator };
 }
 
-/** Whether the signature is the key's over exactly these bytes. */
+/** True if the signature is the key's over exactly these bytes. */
 export async function verifyStudy(signed: SignedStudy): Promise<boolean> {
   try {
     const raw = new Uint8Array(signed.publicKey);

@@ -24,7 +24,7 @@ export type Consent = (
   atS: number,
 ) => Promise<Refusal | null>;
 
-/** What an owner allows. Keys are 64 hexadecimal digits; null: no limit but the life's. */
+/** Limits that an owner sets. Keys are 64 hexadecimal digits; null: no limit but the life's. */
 export interface PolicyChoices {
   readonly analysts: readonly string[];
   readonly lifeNanoNats: bigint;

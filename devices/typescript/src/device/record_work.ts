@@ -37,7 +37,7 @@ export interface Work {
   readonly standInWords: Words;
 }
 
-/** What a request asks, as far as its coins are concerned. */
+/** Part of a request that its coins follow from. */
 export interface Asked {
   readonly digest: string;
   readonly request: Request;

@@ -59,7 +59,7 @@ async function made(path: string, holder: Holder): Promise<boolean> {
   }
 }
 
-/** Whether a holder may still run; one of another machine is taken to run. */
+/** True if a holder may still run; one of another machine is taken to run. */
 function runs({ host, pid, began }: Holder): boolean {
   if (host !== hostname()) {
     return true;

@@ -25,11 +25,11 @@ const NEVER_LABELS = new Set(["", "?"]); // how data files write "nothing here",
 /** Facts about a value before any record is seen. */
 export interface ValueType {
   readonly kind: Kind;
-  /** It is an integer over 2^frac. */
+  /** A value is an integer over 2^frac. */
   readonly frac: number;
-  /** It is never below this integer (of BITS and VECTOR: each component). */
+  /** Lower bound of its integer (of BITS and VECTOR: each component). */
   readonly low: bigint;
-  /** It is never above this integer. */
+  /** Upper bound of its integer. */
   readonly high: bigint;
   /** The names of a category's indices, where it has any. */
   readonly labels?: readonly string[];

@@ -25,7 +25,7 @@ export interface ExpressionNode {
   readonly type: ValueType;
   /** Position in the program. */
   readonly position: number;
-  /** Of the tree; a leaf has 1. */
+  /** Height of the tree; a leaf has 1. */
   readonly depth: number;
 }
 

@@ -93,7 +93,7 @@ function operation(node: Carried, built: readonly ExpressionNode[]): ExpressionN
   return { ...parts, name: "", type: infer(parts), position: built.length, depth };
 }
 
-/** Whether the nodes are the depth-first postorder of the last one. */
+/** True if the nodes are the depth-first postorder of the last one. */
 function isPostorder(built: readonly ExpressionNode[]): boolean {
   let done = 0;
   const seen = new Set<ExpressionNode>();

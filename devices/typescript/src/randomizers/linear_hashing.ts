@@ -88,7 +88,7 @@ export class LinearHashing extends NumberedRandomizer {
   }
 }
 
-/** Whether a number from 2 on is prime. */
+/** True if a number from 2 on is prime. */
 function isPrime(number: number): boolean {
   for (let divisor = 2; divisor * divisor <= number; divisor++) {
     if (number % divisor === 0) {

@@ -33,7 +33,7 @@ export class PrivacyLoss {
     return (this.charged ??= charge(this.numerator, this.denominator));
   }
 
-  /** Whether the loss is at most `nano` nano-nats, exactly. */
+  /** True if the loss is at most `nano` nano-nats, exactly. */
   fits(nano: bigint): boolean {
     return ratioWithin(this.numerator, this.denominator, nano);
   }

@@ -21,7 +21,7 @@ const RETRY = /^[0-9]{1,9}$/;
 /** Credentials of a call, as headers. */
 export type Credentials = Readonly<Record<string, string>>;
 
-/** What a transport gives back: a status, a header's value, and at most `limit` bytes and one. */
+/** Response of a transport: a status, a header's value, and at most `limit` bytes and one. */
 export interface Answer {
   readonly status: number;
   readonly body: Uint8Array;

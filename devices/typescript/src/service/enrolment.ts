@@ -20,7 +20,7 @@ export interface Remembered {
 /**
  * Enrolment of a storage's devices, remembered beside their ledger.
  *
- * It is asked for by the owner alone, with the operator's token: a storage that was emptied is a new
+ * Asked for by the owner alone, with the operator's token: a storage that was emptied is a new
  * device, and whether it gets a second budget is decided by the site that gives out tokens. A device
  * that its aggregator does not know never enrols by itself.
  */

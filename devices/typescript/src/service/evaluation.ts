@@ -64,7 +64,7 @@ export class TimedEvaluation {
     private readonly clock: Clock,
   ) {
     this.#ready = Promise.all([this.#startPreparer(), ...this.#startDrawer()]);
-    this.#ready.catch(() => {}); // told to whoever has work
+    this.#ready.catch(() => {}); // reported by the next piece of work
   }
 
   /** Give a member's record to the thread that evaluates; it replaces the one before. */

@@ -24,7 +24,7 @@ export const MAX_KNOWN_STUDIES = 256;
 /** Entries of tables in one message, which take long to examine: twice as many as one table has. */
 const MAX_ENTRIES = 1 << 20;
 export const MAX_CHECK_IN_BYTES = 128 * 1024;
-/** Of reports in a check-in, unless one alone has more. */
+/** Most bytes of reports in a check-in, unless one alone has more. */
 export const BATCH_BYTES = MAX_CHECK_IN_BYTES / 4;
 /** Room for the longest request or study and all that may stand beside it. */
 export const MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES;

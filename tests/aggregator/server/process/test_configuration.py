@@ -170,6 +170,7 @@ BAD = {
     LEAST + "[connect]\norigins = ['https://ask.example.org/']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\norigins = ['https://Ask.example.org']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\norigins = ['https://a@ask.example.org']": f"connect.origins: {ORIGIN}",
+    LEAST + "[connect]\norigins = ['https://ask.example.org:443']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\norigins = ['*']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\norigins = ['null']": f"connect.origins: {ORIGIN}",
     LEAST + "[connect]\ncheck_in_every_s = 0": "connect.check_in_every_s: expected a whole number",

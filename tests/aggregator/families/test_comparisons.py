@@ -351,7 +351,9 @@ def test_one_law_bounds_all_pairs_of_a_staircase_table() -> None:
         STAIRCASE,
         LOOSE,
         UNEVEN,
-        table((10, 4, 2), (2, 10, 4), (4, 2, 10)),  # two halves do not fit: 2 s > g
+        table((10, 4, 2), (2, 10, 4), (4, 2, 10)),
+        table((7, 7, 2), (2, 7, 7), (7, 2, 7)),  # two halves do not fit: 2 s > g
+        table((8, 6, 2), (2, 7, 7), (7, 2, 7)),
         table((12, 1, 3), (1, 12, 3), (7, 6, 3)),
         table((6, 6, 2, 2), (2, 6, 6, 2), (2, 2, 6, 6), (6, 2, 2, 6)),
     ],
@@ -365,6 +367,17 @@ def test_the_law_for_all_pairs_of_a_table_exceeds_each(channel: Channel) -> None
         most = excess(bound, reports, ratio)
         for a, b in permutations(rows_of, 2):
             assert excess(law(a, b, least), reports, ratio) <= most
+
+
+def test_levels_that_must_share_great_entries_lose_nothing() -> None:
+    """Two of three symbols: g = 6/16, r = 7/2, s = (10/16) / (5/2) = 4/16, 2 s - g = 2/16."""
+    sets = table((7, 7, 2), (2, 7, 7), (7, 2, 7))
+    eighth = Fraction(2, 16)
+    assert law_of(spread_pair(list(zip(*sets.table, strict=True)))) == {
+        (Fraction(7, 2), Fraction(7, 2)): eighth,
+        (Fraction(7, 2), Fraction(1)): eighth,
+        (Fraction(1), Fraction(7, 2)): eighth,
+    }
 
 
 def test_a_table_whose_law_for_all_pairs_is_loose_gives_its_pairs() -> None:

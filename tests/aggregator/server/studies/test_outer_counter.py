@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from askance_aggregator.queries import predicate
 from askance_aggregator.server.studies import OuterCounter
 from askance_aggregator.server.studies.outer_counter import local_curve
 from askance_aggregator.store import OuterRelease, SqliteStore
+from askance_aggregator.studies.transcript import Asked, Closed, Header, Transcript
 from askance_client.device.examination import _question
+from askance_client.errors import StoreError
 from askance_client.messages import Repeat
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import Randomizer
@@ -104,6 +107,40 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         assert (figures["users"], figures["local_only"]) == (300, 0)
         assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
         assert figures["median"] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_every_page_of_releases_is_counted(tmp_path: Path) -> None:
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(10))
+        store.add_study(FIRST, STUDY)
+        store.outer.record(FIRST, [release(number, 10) for number in range(1, 67)])
+        assert OuterCounter(store).count() == 66  # 64 are read at a time
+        figures = store.outer.figures()
+        assert figures is not None
+        assert (figures["releases"], figures["questions"]) == (66, 66)
+
+
+def test_no_tally_is_published_that_the_account_cannot_have(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        store = deployment.disk.store
+        record, held = store.outer.record, []
+
+        def failing_once(study: bytes, releases: Sequence[OuterRelease]) -> None:
+            held.append([type(event) for event in Transcript(store.log(study)).recorded])
+            if len(held) == 1:
+                raise StoreError("the disk is full")
+            record(study, releases)
+
+        monkeypatch.setattr(store.outer, "record", failing_once)
+        await deployment.submit(0)
+        await answered(deployment)
+        assert held == [[Header, Asked], [Header, Asked]]
+        assert Closed in map(type, Transcript(store.log(deployment.digest(0))).recorded)
+        assert store.outer.number() == 1
+
+    run_in(scenario, Setup(PEOPLE.schema, PEOPLE.users, PEOPLE.plans))
 
 
 def test_few_answers_have_the_local_epsilon_and_no_curve_is_computed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
@@ -116,16 +116,25 @@ def number_text(number: float, *, share: bool) -> str:
 
 def least_text(number: float, digits: int = 3) -> str:
     """Format a bound from below with some digits, rounded down."""
-    return _rounded_text(number, digits, ROUND_FLOOR)
+    return _plain(_rounded(number, digits, ROUND_FLOOR))
 
 
 def most_text(number: float, digits: int = 3) -> str:
     """Format a bound from above with some digits, rounded up."""
-    return _rounded_text(number, digits, ROUND_CEILING)
+    return _plain(_rounded(number, digits, ROUND_CEILING))
 
 
-def _rounded_text(number: float, digits: int, rounding: str) -> str:
-    rounded = Context(prec=digits, rounding=rounding).create_decimal_from_float(number)
+def delta_text(delta: float) -> str:
+    """Format a delta with three digits, rounded up."""
+    return f"{float(_rounded(delta, 3, ROUND_CEILING)):.3g}"
+
+
+def _rounded(number: float, digits: int, rounding: str) -> Decimal:
+    """Round the shortest decimal that is read as the number."""
+    return Context(prec=digits, rounding=rounding).create_decimal(repr(float(number)))
+
+
+def _plain(rounded: Decimal) -> str:
     text = f"{rounded:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from askance_aggregator.reports.figures import most_text, share_text, whole_nats_text
+from askance_aggregator.reports.figures import delta_text, most_text, share_text, whole_nats_text
 
 RESULT = "this result"
 
@@ -29,5 +29,5 @@ def guarantees_text(local: float, outer: Mapping[str, Any] | None, read: str = R
     liars = f", {share_text(outer['liars'])} of them assumed to lie" if outer["liars"] else ""
     return (
         f"{first}; towards readers of {read}: at most {most_text(outer['epsilon'])} at delta"
-        f" {outer['delta']:.3g} ({outer['answers']:,} answers{liars})."
+        f" {delta_text(outer['delta'])} ({outer['answers']:,} answers{liars})."
     )

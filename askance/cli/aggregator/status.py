@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.aggregator.common import (
@@ -15,6 +14,7 @@ from askance.cli.aggregator.common import (
     configuration_of,
 )
 from askance.cli.output import print_json
+from askance_aggregator.reports.figures import delta_text, most_text
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -152,17 +152,10 @@ def outer_line(outer: Mapping[str, Any]) -> str:
         return f"{head}, the local epsilons alone{waiting}"
     late = " (more users are enrolled than it was fixed for)" if outer["late"] else ""
     return (
-        f"{head}, epsilon at most {_upward(outer['epsilon'])}, for half of them at most"
-        f" {_upward(outer['median'])}, at delta {_upward(outer['delta'])}{late};"
+        f"{head}, epsilon at most {most_text(outer['epsilon'])}, for half of them at most"
+        f" {most_text(outer['median'])}, at delta {delta_text(outer['delta'])}{late};"
         f" {counted(outer['local_only'], 'user')} with the local epsilon alone{waiting}"
     )
-
-
-def _upward(value: float) -> str:
-    """Format a bound with three digits, of which none is below it."""
-    exact = Decimal(repr(value))
-    step = Decimal((0, (1,), exact.adjusted() - 2))
-    return f"{float(exact.quantize(step, ROUND_CEILING)):.3g}"
 
 
 def _why(found: Status) -> str:

@@ -140,6 +140,12 @@ def test_questions_to_the_same_users_compose() -> None:
             "Towards the aggregator: at most epsilon 0.125; towards readers of this result: at most"
             " 0.12 at delta 5e-07 (9 answers).",
         ),
+        (  # 1 / (100 x 30,001) is 3.33322e-07: a delta of 3.33e-07 was not shown
+            1.0,
+            {"epsilon": 0.0200834, "delta": 1 / 3_000_100, "answers": 30_001, "liars": 0.01},
+            "Towards the aggregator: at most epsilon 1.00; towards readers of this result: at most"
+            " 0.0201 at delta 3.34e-07 (30,001 answers, 1 % of them assumed to lie).",
+        ),
         (
             2.0,
             None,

@@ -103,6 +103,7 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
     person.sees("Take part")
     person.takes_part("none")
     person.sees("Not enrolled: permission_denied")
+    assert person.find("#token").get_attribute("value") == "none"  # to be corrected, or tried again
     person.find("#token").clear()
     person.find("#token").send_keys(site.token())
     person.clicks("Take part")

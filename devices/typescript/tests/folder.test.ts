@@ -45,10 +45,17 @@ test("JSON is a list of objects; without a column of names it has one record", a
   assert.deepEqual(await records("a.json", '[{"x":[1,0]}]', null), [["", { x: [1, 0] }]]);
 });
 
+test("a byte order mark is no part of the first name", async () => {
+  assert.deepEqual(await records("a.csv", "\ufeffid,x\na,1\n"), [["a", { x: "1" }]]);
+  await assert.rejects(readRecords("/nowhere/a.csv", "id"), InvalidRecord);
+});
+
 for (const [why, name, text, key] of [
   ["one name twice", "a.csv", "id,x\na,1\na,2\n", "id"],
   ["a row without a name", "a.csv", "id,x\n,1\n", "id"],
   ["a row that is too short", "a.csv", "id,x\na\n", "id"],
+  ["a quote within a cell", "a.csv", 'id,x\na,5\' 11"\nb,1\n', "id"],
+  ["a quote that is not closed", "a.csv", 'id,x\na,1\nb,"2\n', "id"],
   ["an object", "a.json", "{}", "id"],
   ["two records for one device", "a.json", "[{},{}]", null],
 ] as const) {

@@ -102,6 +102,15 @@ test("a command that fails ends, with one line", async () => {
   assert.match(message, /^ENOENT.*\n$/);
 });
 
+test("a wrong option is answered by the usage", async () => {
+  const folder = await home();
+  assert.deepEqual(await run(folder, "--help"), [0, ""]);
+  const [code, errors] = await run(folder, "status", "--colour");
+  assert.equal(code, 1);
+  assert.match(errors, /^Unknown option '--colour'[^]*usage: askance-device COMMAND --home FOLDER/);
+  assert.doesNotMatch(errors, /node:internal/);
+});
+
 test("a folder whose first opening was cut short is opened", async () => {
   const folder = await home();
   assert.deepEqual(await run(folder, "status"), [0, ""]);

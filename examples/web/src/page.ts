@@ -26,6 +26,7 @@ document.querySelector(".brand")!.prepend(mark());
 
 let calledS = 0; // when the aggregator has answered last
 let trouble = ""; // of the last call
+let entered = ""; // the token, until it has enrolled
 let notice: HTMLElement | null = null;
 let shown = "";
 let client: DeviceClient;
@@ -79,7 +80,9 @@ async function submit(form: HTMLFormElement): Promise<void> {
   try {
     if (!(await client.isEnrolled())) {
       await navigator.storage.persist();
-      await client.enrol(String(new FormData(form).get("token") ?? ""));
+      entered = String(new FormData(form).get("token") ?? "");
+      await client.enrol(entered);
+      entered = "";
     }
   } catch (error) {
     tell("bad", `Not enrolled: ${(error as Error).message}`);
@@ -116,7 +119,7 @@ async function current(): Promise<Page> {
   const enrolled = await client.isEnrolled();
   const [place = "", name = ""] = location.hash.replace(/^#\/?/, "").split("/");
   if (!enrolled || readRecord() === null || place === "record") {
-    return begin(enrolled, (form) => void submit(form));
+    return begin(enrolled, entered, (form) => void submit(form));
   }
   const view = await View.of(client, nowS(), (...chosen) => void decide(...chosen));
   switch (place) {

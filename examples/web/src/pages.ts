@@ -282,7 +282,7 @@ export class View {
 }
 
 /** The first page of a browser that takes no part yet, or whose data is to be changed. */
-export function begin(enrolled: boolean, submit: (form: HTMLFormElement) => void): Page {
+export function begin(enrolled: boolean, token: string, submit: (form: HTMLFormElement) => void): Page {
   const form = h(
     "form",
     {
@@ -293,7 +293,7 @@ export function begin(enrolled: boolean, submit: (form: HTMLFormElement) => void
       },
     },
     inputs(),
-    enrolled ? null : tokenField(),
+    enrolled ? null : tokenField(token),
     h("div", { class: "pages" }, h("button", { type: "submit", class: "primary" }, enrolled ? "Save" : "Take part")),
   ) as HTMLFormElement;
   const how =
@@ -305,7 +305,7 @@ export function begin(enrolled: boolean, submit: (form: HTMLFormElement) => void
     : { title: site.title, place: "", content: [p(site.about), p(how), form] };
 }
 
-function tokenField(): HTMLElement {
+function tokenField(value: string): HTMLElement {
   return h(
     "fieldset",
     {},
@@ -317,6 +317,7 @@ function tokenField(): HTMLElement {
       h("input", {
         id: "token",
         name: "token",
+        value,
         required: true,
         maxlength: "1024",
         autocomplete: "off",

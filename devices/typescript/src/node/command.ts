@@ -28,10 +28,15 @@ const OPTIONS = {
   token: { type: "string" },
   days: { type: "string" },
   once: { type: "boolean" },
+  help: { type: "boolean" },
 } as const;
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({ options: OPTIONS, allowPositionals: true });
+  const { values, positionals } = parsed();
+  if (values.help === true) {
+    console.log(USAGE);
+    return;
+  }
   const [command, study] = positionals;
   const { home } = values;
   if (command === undefined || home === undefined) {
@@ -75,6 +80,15 @@ async function main(): Promise<void> {
     }
   } finally {
     await client.close();
+  }
+}
+
+/** The command line's options and words; its faults are the caller's. */
+function parsed() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new InvalidParameter(`${(error as Error).message}\n${USAGE}`);
   }
 }
 

@@ -9,13 +9,18 @@ import { InvalidParameter, InvalidRecord } from "../errors.js";
  * Read records by their names, which a column has; without a column the file has one record, whose
  * name is "".
  *
- * @throws InvalidRecord: no such file, a row without a name, or one name twice.
+ * @throws InvalidRecord: no such file, no CSV, a row without a name, or one name twice.
  */
 export async function readRecords(
   path: string,
   key: string | null,
 ): Promise<ReadonlyMap<string, RawRecord>> {
-  const text = await readFile(path, "utf8");
+  let text: string;
+  try {
+    text = (await readFile(path, "utf8")).replace(/^\ufeff/, ""); // spreadsheets write the mark
+  } catch {
+    throw new InvalidRecord(`records: expected a readable file, got ${path}`);
+  }
   const rows = path.endsWith(".json") ? jsonRows(text) : csvRows(text);
   const records = new Map<string, RawRecord>();
   for (const row of rows) {
@@ -61,9 +66,11 @@ function csvRows(text: string): RawRecord[] {
 function cells(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
+  let read = 0;
   const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
   for (const found of text.matchAll(cell)) {
     const [whole, quoted, bare, end] = found;
+    read = found.index + whole.length;
     if (whole === "" && row.length === 0) {
       break;
     }
@@ -72,6 +79,9 @@ function cells(text: string): string[][] {
       rows.push(row);
       row = [];
     }
+  }
+  if (read < text.length) {
+    throw new InvalidRecord(`records: expected quotes around a cell with a quote, in row ${rows.length + 1}`);
   }
   return rows;
 }

@@ -57,7 +57,7 @@ FAMILIES: Mapping[str, tuple[Callable[[int], Randomizer], float]] = {
     "codebook of 64": (lambda nano: random_codebook(64, 1 << 20, nano), inf),
     "table of 33": (lambda nano: design_table(33, nano, Conditional()).channel, inf),
 }
-"""Each with the greatest ratio that is wanted; inf: 1.03 rho."""
+"""Randomizers with the greatest ratio that is wanted of each; inf: 1.03 rho."""
 
 
 @dataclass(frozen=True)

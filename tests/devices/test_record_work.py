@@ -8,7 +8,7 @@ import pytest
 
 from tests.devices.test_typescript import sources
 
-# What a record, a value or a draw passes through, and the modules that may name it.
+# Functions that a record, a value or a draw passes through, and the modules that may name them.
 CALLS = {
     r"\.evaluate(Vector)?\(": {"device/record_work.ts"},
     r"\.(randomize|vectorLevel)\(|\broundToLevels\(": {"device/record_work.ts"},

@@ -155,7 +155,7 @@ class _Circle:
         power, size, off = _powers(counts, chances, theta, centre, variance)
         # Nodes that are left out: the modulus falls up to pi.
         left = np.maximum(0.0, period - _NODES) / period * (size + off)[:, -1:]
-        # What a sum has beside its value at c + period, and at c - period but for a tail.
+        # Bound of what a sum has beside its value: at c + period, and c - period but for a tail.
         reach = np.maximum(0.0, period - np.abs(centre - moved) - _ROUND - 2)
         beyond = left + 2 * np.exp(-(reach**2) / (2.001 * (variance + reach / 3)))
 

@@ -16,7 +16,7 @@ from askance_aggregator.families.comparisons import Atom, Comparison, TwoSymbols
 from askance_client.randomizers.coins import COIN_SPACE
 
 Near = tuple[bool, ...]
-"""Whether a symbol is near the record's level, the compared one, and the others' (if it counts)."""
+"""Nearness of a symbol to the record's level, the compared one, and the others' (if it counts)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ CREATE TABLE study_words (
 CREATE INDEX retention_by_end ON retention (ended_unix_s, study);
 """
 
-# What was published of which frozen question, and whose answers it counts (see `outer`).
+# Tallies that were published, by frozen question, and whose answers they count (see `outer`).
 OUTER = """
 CREATE TABLE outer_account (
   single {small} PRIMARY KEY CHECK (single = 1),

@@ -413,7 +413,7 @@ def test_a_table_of_many_levels_has_one_law() -> None:
 
 
 def test_the_lower_end_is_that_of_the_best_population_wherever_it_stands() -> None:
-    # It is the third comparison here: its lower end lies between .7 of the upper end and all of it.
+    # The third comparison here: its lower end lies between .7 of the upper end and all of it.
     randomizer = signed_subset_selection(64, 2 * 10**9)
     comparisons = reduced(randomizer)
     indices = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import askance as ask
 from askance.cli import main
+from askance_aggregator.families import makers
 from askance_client.errors import InvalidParameter
 
 ONE_BIT = ("amplification", "--randomizer", "randomized-response", "--epsilon", "1")
@@ -64,6 +66,14 @@ def test_text_says_towards_whom(capsys: pytest.CaptureFixture[str]) -> None:
     assert "randomized-response, epsilon 1, 10,000 honest answers, delta 1e-06" in text
     assert "towards the aggregator" in text
     assert "towards readers of the tally" in text
+
+
+def test_the_help_names_every_randomizer(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(("amplification", "--help"))
+    text = re.sub(r"-\s+", "-", capsys.readouterr().out)  # a name may be cut at its hyphen
+    (named,) = re.findall(r"--randomizer NAME\s+(codebook.*?)\s+--cells", text, re.DOTALL)
+    assert re.split(r",\s+|\s+or\s+", named) == list(makers())
 
 
 def test_a_randomizer_itself_has_the_ends_of_its_name() -> None:

@@ -67,6 +67,12 @@ def test_randomness_comes_from_one_place() -> None:
     assert [name for name, text in sources() if "Math.random" in text] == []
 
 
+def test_every_transaction_of_a_browser_is_strictly_durable() -> None:
+    """No kill of a process shows it: only power that fails loses what was relaxed."""
+    text = dict(sources())["browser/storage.ts"]
+    assert text.count(".transaction(") == text.count('{ durability: "strict" }') == 1
+
+
 @needs_package
 def test_a_sample_of_the_kit_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
     program = build() / "conformance" / "program.js"

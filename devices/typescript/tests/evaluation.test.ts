@@ -3,14 +3,21 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+
 import { decodeReport, decodeSchema, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
-import { Refusal } from "../src/messages.js";
+import { Reason, Refusal } from "../src/messages.js";
+import { QueryKind } from "../src/queries/index.js";
+import { Op } from "../src/queries/kinds.js";
 import { fromHex } from "../src/integers.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
 import { startThread } from "../src/node/threads.js";
+import { RequestSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
+import { QuerySchema } from "../src/protos/askance_protos/v1/query_pb.js";
+import { RandomizerSchema } from "../src/protos/askance_protos/v1/randomizer_pb.js";
 import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
 import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins } from "../src/randomizers/index.js";
@@ -121,7 +128,7 @@ test("an evaluation that is not ready at T1 is the default, and its thread is re
   assert.equal(started, 4); // three threads, and the one that took the place of another
 });
 
-test("a draw that is missed at T2 is its stand-in, and its class is refused for the hour", async () => {
+test("a draw that is missed at T2 is its stand-in", async () => {
   const start = tampered((task) => (task.kind === "draw" ? null : task));
   const [drawn, evaluation, device] = await symbolOf(start, new Told(), { smoker: 0 });
   evaluation.close();
@@ -184,4 +191,61 @@ test("threads that do not start refuse the work, and nothing is charged", async 
   };
   await assert.rejects(symbolOf(start, MIDDLES, { smoker: 1 }), /does not start/);
   assert.equal(started, 3); // and no more
+});
+
+/** A device of the script's study that has met it, and its ledger's rows. */
+async function met(consent: (() => Refusal | null) | null = null) {
+  const file = await LedgerFile.open(new MemoryStorage());
+  const policy = new Policy({
+    analysts: script.policy.analysts,
+    lifeNanoNats: 10n ** 12n,
+    consent: consent && (async () => consent()),
+  });
+  const time = { s: Number(question.at_s) };
+  const ledger = file.ledger("", "");
+  const device = new Device({ schema, policy, ledger, nowS: () => time.s, examiner: new Examiner() });
+  assert.equal(await device.introduce(study), null);
+  return { file, device, time };
+}
+
+test("an owner who denies while the record is worked on is charged nothing", async () => {
+  let denied: Refusal | null = null;
+  const { file, device } = await met(() => denied);
+  const turn = await device.begin([payload]);
+  const symbols = new Map(turn.due.map(({ asked }) => [asked.digest, new Uint8Array([1])]));
+  assert.equal(symbols.size, 1);
+  denied = new Refusal(Reason.NOT_APPROVED);
+  const [report] = (await turn.finish({ symbols, missed: 0 })).values();
+  const { outcome } = decodeReport(report!);
+  assert.equal(outcome instanceof Refusal && outcome.reason, Reason.NOT_APPROVED);
+  assert.deepEqual(file.postings, []);
+});
+
+test("after a missed draw its class of weights is refused for the hour, lighter ones are not", async () => {
+  const { device, time } = await met();
+  const { studyDigest } = fromBinary(RequestSchema, payload);
+  const nodes = [
+    { op: Op.FIELD, name: "smoker" },
+    { op: Op.VECTOR, args: new Array(1024).fill(0) },
+  ];
+  const hypercube = { components: 1024, radius: 511, threshold: 3n << 62n };
+  const heavy = toBinary(
+    RequestSchema,
+    create(RequestSchema, {
+      studyDigest,
+      query: create(QuerySchema, { kind: QueryKind.VECTOR, nodes, low: 0n, high: 1n }),
+      randomizer: create(RandomizerSchema, { family: { case: "hypercubeResponse", value: hypercube } }),
+    }),
+  );
+  const asked = async () => {
+    const turn = await device.begin([heavy, payload]);
+    turn.close();
+    return [turn.due.length, ...turn.refusals.map(({ reason }) => reason)];
+  };
+  assert.deepEqual(await asked(), [2]);
+  const turn = await device.begin([]);
+  await turn.finish({ symbols: new Map(), missed: 22 }); // light: what is refused begins at 4,096
+  assert.deepEqual(await asked(), [1, Reason.INVALID_RANDOMIZER]);
+  time.s += 3_600;
+  assert.deepEqual(await asked(), [2]);
 });

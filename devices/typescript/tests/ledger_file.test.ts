@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
 import { StoreError } from "../src/errors.js";
 import type { Charge, Compose, Limits } from "../src/ledger/contract.js";
@@ -250,6 +250,24 @@ test("a file whose lines were changed is refused, and no file is overwritten", a
     await assert.rejects(opened(storage), LedgerDamaged);
     await storage.close();
   }
+});
+
+test("a row that the disk does not sync is not told of", async () => {
+  const path = join(await mkdtemp(join(tmpdir(), "askance-")), "ledger");
+  await FileStorage.create(path);
+  const storage = await FileStorage.open(path);
+  const file = await opened(storage);
+  const handle = await open(path);
+  await handle.close();
+  const sync = mock.method(Object.getPrototypeOf(handle), "datasync", async () => {
+    throw new Error("no disk");
+  });
+  try {
+    await assert.rejects(outcome(file, charge(1, 1)), /no disk/);
+  } finally {
+    sync.mock.restore();
+  }
+  await file.close();
 });
 
 test("a second process is refused while the first one lives, and let in after its end", async () => {

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { create, toBinary } from "@bufbuild/protobuf";
+
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
+import { CheckInResponseSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
 import { Bit, Schema } from "../src/queries/index.js";
 import { Aggregator, type Answer } from "../src/service/connect.js";
 import { DeviceRunner } from "../src/service/runtime.js";
@@ -67,4 +70,48 @@ test("check-ins are a minute apart or more, and no failure ends them", async () 
   assert.equal(failures.length, 5);
   // A minute, and up to 500 ms x 2^k; what was asked for, twice with the jitter; a minute and a half.
   assert.deepEqual(waits, [7, 60_500, 61_000, 62_000, 300_000, 90_000, 150_000, 60_500]);
+});
+
+test("nothing is sent while work on a record may run, nor off the grid", async () => {
+  const file = await LedgerFile.open(new MemoryStorage());
+  const device = new Device({
+    schema: new Schema("person", 1, [["smoker", new Bit(false)]]),
+    policy: new Policy({ analysts: [], lifeNanoNats: 1n }),
+    ledger: file.ledger("", ""),
+    nowS: () => 0,
+    examiner: new Examiner(),
+  });
+  const asking = toBinary(
+    CheckInResponseSchema,
+    create(CheckInResponseSchema, { requests: [new Uint8Array([1])] }), // it is refused
+  );
+  const acknowledging = (requestDigest: Uint8Array) =>
+    toBinary(CheckInResponseSchema, create(CheckInResponseSchema, { acks: [{ requestDigest, status: 1 }] }));
+  const events: string[] = [];
+  let time = 0;
+  let calls = 0;
+  const aggregator = new Aggregator("http://127.0.0.1:1", async () => {
+    events.push(`call at ${time}`);
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new Uint8Array([1])));
+    return answer(200, "application/proto", calls++ ? acknowledging(digest) : asking);
+  });
+  const evaluation = {
+    work: () => Promise.reject(new Error("nothing is due")),
+    quiet: async () => void events.push("quiet"),
+  };
+  const runner = new DeviceRunner(device, { deviceId: "00", token: new Uint8Array(16) }, aggregator, evaluation, {
+    releaseMs: 700,
+    clock: {
+      now: () => time,
+      sleep: async (milliseconds) => {
+        time += milliseconds;
+        await new Promise((resolve) => setImmediate(resolve));
+      },
+    },
+  });
+  await runner.checkInOnce();
+  assert.deepEqual(events.slice(0, 3), ["quiet", "call at 0", "quiet"]);
+  assert.equal(events.length, 4);
+  const at = Number(events[3]!.slice("call at ".length));
+  assert.deepEqual([at > 0, at % 700], [true, 0]);
 });

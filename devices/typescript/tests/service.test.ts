@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
-import { CallFailed, Aggregator, type Answer } from "../src/service/connect.js";
+import { CallFailed, Aggregator, type Answer, postByFetch } from "../src/service/connect.js";
 import { Secret } from "../src/service/identity.js";
 import {
   type Clock,
@@ -90,6 +90,35 @@ test("check-ins come after a minute or more, and half of it at random", () => {
 test("jitter is within its bound", () => {
   const drawn = new Set(Array.from({ length: 200 }, () => systemJitter(2)));
   assert.deepEqual([...drawn].sort(), [0, 1, 2]);
+});
+
+test("jitter is even: a word that would favour a remainder is drawn again", () => {
+  const words = [2 ** 32 - 1, 4]; // 2^32 = 3 * 1431655765 + 1: the last word of all is one too many
+  const draw = mock.method(crypto, "getRandomValues", (into: Uint32Array) => into.fill(words.shift()!));
+  try {
+    assert.equal(systemJitter(2), 1);
+  } finally {
+    draw.mock.restore();
+  }
+});
+
+test("a page's call has no cookies, no referrer and no other address", async () => {
+  const given: RequestInit[] = [];
+  const call = mock.method(globalThis, "fetch", async (_: string, how: RequestInit) => {
+    given.push(how);
+    return new Response(new Uint8Array(5));
+  });
+  try {
+    const { body } = await postByFetch("https://127.0.0.1:1/", {}, new Uint8Array([7]), 3);
+    assert.equal(body.length, 5); // past its limit, and refused by the caller
+  } finally {
+    call.mock.restore();
+  }
+  const { credentials, redirect, referrerPolicy, cache, method } = given[0]!;
+  assert.deepEqual(
+    [credentials, redirect, referrerPolicy, cache, method],
+    ["omit", "error", "no-referrer", "no-store", "POST"],
+  );
 });
 
 test("a batch has 64 reports or 32 KiB, or one report that has more", () => {

@@ -37,6 +37,8 @@ const study = parse(SignedStudySchema, fromHex(introduction.study));
 const payload = fromHex(question.requests[0]);
 const MIDDLE = 1n << 63n; // of a record with 1 it draws 1, of one with 0, the default, it draws 0
 
+const UNHURRIED_MS = 2000; // a grid on which a busy machine is in time, too
+
 const MIDDLES: Coins = { words: (_, count) => new BigUint64Array(count).fill(MIDDLE) };
 
 /** The main coins draw by the value, those of stand-ins draw 1 whatever the value is. */
@@ -68,6 +70,7 @@ async function symbolOf(
   coins: Coins,
   record: Record<string, unknown>,
   clock: Clock = systemClock,
+  releaseMs = 20,
 ): Promise<[number, TimedEvaluation, Device]> {
   const file = await LedgerFile.open(new MemoryStorage());
   const policy = new Policy({ analysts: script.policy.analysts, lifeNanoNats: 10n ** 12n });
@@ -75,7 +78,7 @@ async function symbolOf(
   const nowS = () => Number(question.at_s);
   const device = new Device({ schema, policy, ledger, nowS, examiner: new Examiner() });
   assert.equal(await device.introduce(study), null);
-  const evaluation = new TimedEvaluation(start, 20, clock);
+  const evaluation = new TimedEvaluation(start, releaseMs, clock);
   evaluation.setRecord("", record);
   const turn = await device.begin([payload]);
   const worked = await evaluation.of("", coins).work(turn.due);
@@ -87,7 +90,7 @@ async function symbolOf(
 
 for (const [record, symbol] of [[{ smoker: 1 }, 1], [{ smoker: 0 }, 0], [{}, 0]] as const) {
   test(`threads evaluate and draw: ${JSON.stringify(record)}`, async () => {
-    const [drawn, evaluation] = await symbolOf(startThread, MIDDLES, record);
+    const [drawn, evaluation] = await symbolOf(startThread, MIDDLES, record, systemClock, UNHURRIED_MS);
     evaluation.close();
     assert.equal(drawn, symbol);
   });
@@ -106,7 +109,7 @@ test("the thread that has the record is given no coin, and the one that draws no
     threads.push(given);
     return tampered((task) => (given.push(task), task))(hear, failed);
   };
-  const [drawn, evaluation] = await symbolOf(noting, MIDDLES, { smoker: 1 });
+  const [drawn, evaluation] = await symbolOf(noting, MIDDLES, { smoker: 1 }, systemClock, UNHURRIED_MS);
   evaluation.close();
   assert.equal(drawn, 1);
   const coinsOf = (given: Task[]) =>

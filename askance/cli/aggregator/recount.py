@@ -12,7 +12,7 @@ from askance.cli.aggregator.common import (
     configuration_of,
     read_id,
 )
-from askance.cli.output import print_json
+from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
 
 _COUNTS = (
@@ -32,17 +32,20 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         summary="check a study's counts against its reports",
         description=_COUNTS,
     )
-    command.add_argument("study", metavar="ID", help="the study's digest, in hexadecimal")
+    command.add_argument("study", metavar="ID", help="the study's digest, all 64 digits of it")
     add_configuration(command)
     add_store(command)
 
 
 def _recount(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.process import counts_signer
+    from askance_aggregator.store.contract import DIGEST_BYTES
     from askance_aggregator.studies.recount import recount
 
     configuration = configuration_of(arguments)
     digest, signer = read_id(arguments.study), counts_signer(configuration)
+    if len(digest) != DIGEST_BYTES:
+        raise Failure(2, "usage", f"ID: expected all 64 digits of it, got {arguments.study!r}")
     key = None if signer is None else signer.public_key.hex()
     with closing(configuration.store.open_to_read()) as store:
         found = recount(store, digest)

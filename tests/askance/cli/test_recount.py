@@ -52,3 +52,12 @@ def test_an_unknown_study_is_a_failure(home: Path, capsys: pytest.CaptureFixture
     command = ["aggregator", "recount", "00" * 32, "--config", str(home / "aggregator.toml")]
     assert main(command) == 1
     assert "expected a stored one, got none" in capsys.readouterr().err
+
+
+def test_the_first_digits_of_a_study_are_not_enough(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digits = DIGESTS["frequency"].hex()[:8]
+    command = ["aggregator", "recount", digits, "--config", str(home / "aggregator.toml")]
+    assert main(command) == 2
+    assert f"ID: expected all 64 digits of it, got '{digits}'" in capsys.readouterr().err

@@ -59,6 +59,10 @@ class OuterCounter:
             except StoreError as error:
                 _LOGGER.error("the outer account waits for the store", exc_info=error)
                 self._woken.wait(_AGAIN_S)
+            except Exception as error:  # a release may be entered in part: all are entered anew
+                _LOGGER.error("the outer account begins anew", exc_info=error)
+                self._account, self._counted = None, 0
+                self._woken.wait(_AGAIN_S)
             else:
                 self._woken.wait(_EVERY_S)
 

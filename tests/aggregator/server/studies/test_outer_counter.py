@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -107,6 +108,32 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         assert (figures["users"], figures["local_only"]) == (300, 0)
         assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
         assert figures["median"] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_after_a_fault_all_releases_are_entered_anew(tmp_path: Path) -> None:
+    """What failed within a release may have entered a part of it."""
+    stopping = threading.Event()
+
+    class Failing(Computed):
+        def __call__(self, randomizer: Randomizer, answers: int) -> Curve:
+            counter.wake()
+            found = super().__call__(randomizer, answers)
+            if len(self.answers) == 2:
+                raise ArithmeticError("a curve that does not converge")
+            if len(self.answers) == 3:
+                stopping.set()
+            return found
+
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
+        store.add_study(FIRST, STUDY)
+        store.outer.record(FIRST, [release(1, 200), release(2, 300)])
+        counter = OuterCounter(store, Failing())
+        counter.run(stopping)
+        figures = store.outer.figures()
+    assert figures is not None
+    assert (figures["releases"], figures["users"]) == (2, 300)
+    assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
 
 
 def test_every_page_of_releases_is_counted(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
 
 
 def test_after_a_fault_all_releases_are_entered_anew(tmp_path: Path) -> None:
-    """What failed within a release may have entered a part of it."""
+    """The release in which it failed may be entered in part."""
     stopping = threading.Event()
 
     class Failing(Computed):

@@ -105,7 +105,6 @@ async def serve(
                 print("accepting", flush=True)
                 work.append(loop.create_task(_say_alive()))
                 await over.wait()
-            logging.disable()  # what gRPC writes of calls that end with their server
             for one in first_of:
                 one.cancel()
             for task in work:
@@ -158,6 +157,7 @@ class Lines:
         def read() -> None:
             for line in self._file:
                 change(line)
+            logging.disable()  # what gRPC writes of calls that end with their server
             with suppress(RuntimeError):
                 end()
             time.sleep(_ENDS_S)

@@ -141,9 +141,10 @@ def attacks(kept: dict[tuple[Randomizer, int], Curve]) -> dict[str, list[float]]
     found = {}
     for name, sets in plans.items():
         account = OuterAccount(DELTA, curves=once)
-        fresh = 0.0
+        fresh, before = 0.0, NONE
         for who in sets:
-            account.enter(TallyRelease(b"q", bit, who, NONE))
+            account.enter(TallyRelease(b"q", bit, who, np.intersect1d(who, before)))
+            before = np.union1d(before, who)
             if who[-1] == 9_999:
                 fresh += epsilon_ends(bit, honest(len(who)), DELTA).upper
         found[name] = [fresh, account.epsilon_of(9_999)]

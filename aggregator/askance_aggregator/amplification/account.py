@@ -272,12 +272,30 @@ class OuterAccount:
         self._charges: dict[tuple[int, InclusionAtom], NDArray[np.int64]] = {}
 
     def enter(self, release: TallyRelease) -> None:
-        """Enter the next release; answers that were released before are not charged again."""
+        """Enter the next release; answers that were released before are not charged again.
+
+        A user of an earlier release whose device does not say that it had answered has drawn anew
+        (its ledger was lost): that answer is one of another question, and hides in none.
+        """
+        users, question = release.users, release.question
+        if question in self._questions:
+            anew = np.intersect1d(users, self._questions[question][1].users, assume_unique=True)
+            anew = np.setdiff1d(anew, release.unknown, assume_unique=True)
+            if len(anew):
+                users = np.setdiff1d(users, anew, assume_unique=True)
+                own = question + self._releases.to_bytes(8, "big")
+                self._enter(own, release.randomizer, anew, anew)
+        self._enter(question, release.randomizer, users, release.unknown)
+        self._releases += 1
+
+    def _enter(
+        self, question: bytes, randomizer: Randomizer, released: Users, unknown: Users
+    ) -> None:
         number, atoms = self._questions.setdefault(
-            release.question, (len(self._questions) + 1, Atoms(release.randomizer))
+            question, (len(self._questions) + 1, Atoms(randomizer))
         )
         before, known = atoms.users, atoms.charged()
-        atoms.release(release.users, release.unknown)
+        atoms.release(released, unknown)
         users, labels = atoms.users, atoms.labels
         old = np.zeros(len(users), np.int64)  # 0: charged nothing; else 1 + label before
         old[users.searchsorted(before)] = known.labels + 1
@@ -288,7 +306,6 @@ class OuterAccount:
         changes = np.array(
             [rows_now[pair % len(atoms.atoms)] - rows[pair // len(atoms.atoms)] for pair in pairs]
         ).reshape(len(pairs), len(nothing))
-        self._releases += 1
         self._apply(users, changes, which.reshape(-1))
 
     def figures(self, enrolled: int = 1) -> OuterFigures:

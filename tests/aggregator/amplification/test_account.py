@@ -83,6 +83,17 @@ def test_a_release_of_reused_answers_hides_no_new_user(books: OuterAccount) -> N
     assert books.figures().local_only == 1
 
 
+def test_an_answer_that_is_drawn_anew_is_one_more(books: OuterAccount) -> None:
+    """User 0 has lost its ledger: its second answer hides among none, and is charged too."""
+    books.enter(release("q", range(1000)))
+    for _ in range(2):
+        books.enter(release("q", range(1000), again=range(1, 1000)))
+    assert books.epsilon_of(0) > 2.0
+    assert books.epsilon_of(1) < 0.05
+    figures = books.figures()
+    assert (figures.users, figures.releases) == (1000, 3)
+
+
 def test_the_increment_of_a_wave_counts_and_not_the_prefix(books: OuterAccount) -> None:
     books.enter(release("q", range(1024)))
     books.enter(release("q", range(1024, 1024 + 64)))
@@ -94,7 +105,7 @@ def test_two_releases_that_differ_in_one_user_leave_it_the_local_epsilon(
     books: OuterAccount,
 ) -> None:
     books.enter(release("q", range(256)))
-    books.enter(release("q", range(255)))
+    books.enter(release("q", range(255), again=range(255)))
     assert books.epsilon_of(255) == pytest.approx(1.0)
     assert books.epsilon_of(0) < 0.05
 
@@ -104,7 +115,7 @@ def test_a_division_shares_delta_over_the_values_of_the_tally_before(
 ) -> None:
     """Question 1 has half of delta, the sum half of that, and 256 bits have 257 tallies."""
     books.enter(release("q", range(256)))
-    books.enter(release("q", range(128)))
+    books.enter(release("q", range(128), again=range(128)))
     loss, share = exp(10 / 128), 1e-6 / 2 / 2 / 257
     # Randomized response has delta (loss - e^epsilon) / (loss + 1).
     assert books.epsilon_of(0) == pytest.approx(log(loss - share * (loss + 1)), abs=1e-10)

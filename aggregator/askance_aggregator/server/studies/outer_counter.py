@@ -22,6 +22,8 @@ from askance_client.randomizers import Randomizer
 from askance_protos.v1 import randomizer_pb2
 
 _LOGGER = logging.getLogger(__name__)
+CURVES_VERSION = 1
+"""Of the accountant's curves: raised when a bound is corrected, so that no earlier one stays."""
 LEAST_ANSWERS = 64
 """Fewer honest answers have the local epsilon here: no curve is computed, and little is lost."""
 _EVERY_S = 3_600.0  # unless woken: epochs of a study end without its end
@@ -97,6 +99,7 @@ class OuterCounter:
         if answers < LEAST_ANSWERS:
             return local_curve(local_epsilon(randomizer))
         encoded = encode_randomizer(randomizer).SerializeToString(deterministic=True)
+        encoded = bytes([CURVES_VERSION]) + encoded
         kept = self._store.outer.curve(encoded, answers)
         if kept is not None:
             return Curve(*kept)

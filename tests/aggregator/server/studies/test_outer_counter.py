@@ -15,7 +15,7 @@ from askance_aggregator.amplification import Curve
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.studies import OuterCounter
+from askance_aggregator.server.studies import OuterCounter, outer_counter
 from askance_aggregator.server.studies.outer_counter import local_curve
 from askance_aggregator.store import OuterRelease, SqliteStore
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Transcript
@@ -108,6 +108,22 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         assert (figures["users"], figures["local_only"]) == (300, 0)
         assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
         assert figures["median"] == pytest.approx(0.1, rel=1e-4)
+
+
+def test_a_curve_of_an_earlier_accountant_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(200))
+        store.add_study(FIRST, STUDY)
+        store.outer.record(FIRST, [release(1, 200)])
+        compute = Computed()
+        OuterCounter(store, compute).count()
+        OuterCounter(store, compute).count()
+        assert compute.answers == [198]
+        monkeypatch.setattr(outer_counter, "CURVES_VERSION", outer_counter.CURVES_VERSION + 1)
+        OuterCounter(store, compute).count()
+        assert compute.answers == [198, 198]
 
 
 def test_after_a_fault_all_releases_are_entered_anew(tmp_path: Path) -> None:

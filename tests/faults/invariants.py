@@ -185,7 +185,8 @@ def check_result(deployment: Deployment, place: int) -> None:
     ).run()
     assert again.transcript == result["transcript"]
     assert json.loads(json.dumps(hypothesis_json(again.hypothesis))) == result["hypothesis"]
-    if _all_came(deployment, digest) and not result["refusals"]:
+    all_asked = result["users"] == store.population()  # none was revoked when it began
+    if all_asked and _all_came(deployment, digest) and not result["refusals"]:
         expected = undisturbed(setup, place)
         assert again.hypothesis == expected.hypothesis
         assert _counted(again) == _counted(expected)

@@ -73,7 +73,7 @@ class Environment:
         self.packages = packages
         # Dependencies, without the .pth files that put a clone on the path.
         kept = [path for path in sys.path if path.endswith("site-packages")]
-        (packages / "sitecustomize.py").write_text(f"import sys; sys.path += {kept!r}\n")
+        (packages / "dependencies.pth").write_text(f"import sys; sys.path += {kept!r}\n")
 
     def pip(self, *words: str | Path) -> None:
         run(sys.executable, "-m", "pip", "--quiet", "--python", self.python, *words)

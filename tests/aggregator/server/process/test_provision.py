@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -61,8 +60,8 @@ def test_a_site_unpacks_starts_and_answers_a_study(
         assert made.returncode == 0, made.stderr
         token = json.loads(made.stdout)["id"]
         assert stat.S_IMODE(out.stat().st_mode) == 0o600
-        with tarfile.open(out) as archive:
-            archive.extractall(site.parent, filter="tar")
+        site.parent.mkdir()
+        subprocess.run(["tar", "--extract", "--file", out, "--directory", site.parent], check=True)
         assert modes(site) == dict.fromkeys(FILES, 0o600)
         rows = [f"person {number},{'yes' if number % 2 else 'no'}" for number in range(PEOPLE)]
         (site / "people.csv").write_text("\n".join(["id,smokes", *rows, ""]))

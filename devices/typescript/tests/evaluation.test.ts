@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -23,7 +24,7 @@ import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins } from "../src/randomizers/index.js";
 import { type StartThread, TimedEvaluation } from "../src/service/evaluation.js";
 import { type Clock, systemClock } from "../src/service/observable.js";
-import type { Task } from "../src/service/record_worker.js";
+import { serve, type Task } from "../src/service/record_worker.js";
 import { MemoryStorage } from "./memory_storage.js";
 
 // The first script of the kit asks for the bit `smoker` by a table of two levels: symbol 1 for 1
@@ -251,4 +252,83 @@ test("after a missed draw its class of weights is refused for the hour, lighter 
   assert.deepEqual(await asked(), [1, Reason.INVALID_RANDOMIZER]);
   time.s += 3_600;
   assert.deepEqual(await asked(), [2]);
+});
+
+/** A clock whose waits end in order, each as soon as nothing else is to be done. */
+class Stepped implements Clock {
+  time = 0;
+  readonly #waits: { readonly at: number; readonly wake: () => void }[] = [];
+
+  now(): number {
+    return this.time;
+  }
+
+  sleep(milliseconds: number): Promise<void> {
+    return new Promise((wake) => void this.#waits.push({ at: this.time + milliseconds, wake }));
+  }
+
+  async run(): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#waits.sort((a, b) => a.at - b.at);
+      const next = this.#waits.shift();
+      if (next === undefined) {
+        return;
+      }
+      this.time = next.at;
+      next.wake();
+    }
+  }
+}
+
+test("windows begin for two grids, then none until all are over and a quarter is left to send", async () => {
+  const clock = new Stepped();
+  const begun: number[] = [];
+  const start: StartThread = (hear) => {
+    setImmediate(() => hear({ kind: "ready" }));
+    const post = (task: Task) => {
+      if (task.kind === "evaluate") {
+        begun.push(clock.now());
+        hear({ kind: "evaluated", id: task.id });
+      } else if (task.kind === "stand-ins" || task.kind === "draw") {
+        hear({ kind: "symbols", id: task.id, symbols: new Map([[digest, new Uint8Array(1)]]) });
+      }
+    };
+    return { post, end: () => {} };
+  };
+  const file = await LedgerFile.open(new MemoryStorage());
+  const policy = new Policy({ analysts: script.policy.analysts, lifeNanoNats: 10n ** 12n });
+  const nowS = () => Number(question.at_s);
+  const device = new Device({ schema, policy, ledger: file.ledger("", ""), nowS, examiner: new Examiner() });
+  assert.equal(await device.introduce(study), null);
+  const { due } = await device.begin([payload]);
+  const digest = due[0]!.asked.digest;
+  // At once, as all else here: the clock goes on when nothing is left to be done.
+  const hashed = mock.method(crypto.subtle, "digest", async (_: unknown, data: Uint8Array) =>
+    new Uint8Array(createHash("sha256").update(data).digest()).buffer,
+  );
+  const evaluation = new TimedEvaluation(start, 1000, clock);
+  const times = [0, 300, 600, 900, 1200, 1500, 1800, 2100, 2400, 2700, 3000];
+  for (const time of times) {
+    void clock.sleep(time).then(() => evaluation.of("", MIDDLES).work(due));
+  }
+  await clock.run();
+  hashed.mock.restore();
+  evaluation.close();
+  // The window of 1800 is over at 2550; until 2800 what is owed is sent. Slots of 1 ms follow.
+  assert.deepEqual(begun, [0, 300, 600, 900, 1200, 1500, 1800, 2800, 2801, 2802, 3000]);
+});
+
+test("work that fails ends its thread, by an error that names nothing of it", async () => {
+  const thrown: (() => void)[] = [];
+  let give!: (task: Task) => void;
+  serve({ postMessage: () => {}, listen: (handle) => void (give = handle) });
+  const waits = mock.method(globalThis, "setTimeout", (work: () => void) => void thrown.push(work));
+  const item = { digest: "00", payload: new Uint8Array(), study: new Uint8Array([255]) };
+  give({ kind: "take", id: 1, items: [{ ...item, words: new BigUint64Array() }] });
+  while (!thrown.length) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  waits.mock.restore();
+  assert.throws(thrown[0]!, { name: "StoreFailed", message: "evaluation: a thread failed" });
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
 import { CallFailed, Aggregator, type Answer, postByFetch } from "../src/service/connect.js";
+import { InvalidParameter } from "../src/errors.js";
 import { Secret } from "../src/service/identity.js";
 import {
   type Clock,
@@ -154,6 +155,22 @@ function answering(status: number, type: string, body: string, retry: string | n
     return answer;
   });
 }
+
+for (const address of ["http://ask.example.org:7443", "http://192.0.2.7", "ask.example.org:7443", "ftp://localhost"]) {
+  test(`credentials are sent to no address in the clear: ${address}`, () => {
+    assert.throws(() => new Aggregator(address), (error: Error) => {
+      assert.ok(error instanceof InvalidParameter);
+      assert.ok(error.message.endsWith(`got ${address}`), error.message);
+      return true;
+    });
+  });
+}
+
+test("plain text may stay on one machine", () => {
+  for (const address of ["http://127.0.0.1:1", "http://[::1]:7443", "http://localhost", "https://a.example"]) {
+    assert.ok(new Aggregator(address));
+  }
+});
 
 const PROTO = "application/proto";
 const FAILURES: readonly [string, Aggregator, string, number][] = [

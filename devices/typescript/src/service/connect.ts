@@ -5,7 +5,7 @@
  * an answer is parsed before it is known to be whole and within its limit.
  */
 
-import { AskanceError } from "../errors.js";
+import { AskanceError, InvalidParameter } from "../errors.js";
 import { fromHex } from "../integers.js";
 import { printable } from "../printable.js";
 import { SOFTWARE } from "../version.js";
@@ -13,6 +13,7 @@ import { MAX_RESPONSE_BYTES, PROTOCOL, SERVICE } from "./exchange.js";
 import type { Identity } from "./identity.js";
 import { CALL_TIMEOUT_MS } from "./observable.js";
 
+const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const MAX_REASON_BYTES = 4096;
 const RETRY_HEADER = "trailer-askance-retry-after-ms";
 const CODE = /^[a-z_]{1,32}$/;
@@ -62,10 +63,20 @@ export function enrolmentCredentials(token: string): Credentials {
 export class Aggregator {
   readonly #address: string;
 
+  /**
+   * @param address its scheme, host and port; credentials are sent there.
+   * @throws InvalidParameter: it is none, or they would travel in the clear to another machine.
+   */
   constructor(
     address: string,
     private readonly post: Post = postByFetch,
   ) {
+    const url = URL.canParse(address) ? new URL(address) : null;
+    const isHere = url?.protocol === "http:" && LOOPBACK.has(url.hostname);
+    if (url?.protocol !== "https:" && !isHere) {
+      const expected = "expected https://HOST:PORT (http:// only to this machine)";
+      throw new InvalidParameter(`aggregator: ${expected}, got ${printable(address)}`);
+    }
     this.#address = address.replace(/\/+$/, "");
   }
 

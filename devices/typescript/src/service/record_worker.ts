@@ -4,6 +4,7 @@
  */
 
 import { decodeRequest, decodeStudy } from "../codec/index.js";
+import { StoreFailed } from "../errors.js";
 import { sha256 } from "../queries/index.js";
 import { toHex } from "../integers.js";
 import type { Request, StudyTerms } from "../messages.js";
@@ -62,7 +63,7 @@ export function serve(own: Port): void {
 
   const reply = (done: Done) => own.postMessage(done);
   const after = (work: () => void | Promise<void>) => {
-    last = last.then(work);
+    last = last.then(work).catch(endThread);
   };
 
   async function handle(task: Task): Promise<void> {
@@ -114,6 +115,13 @@ export function serve(own: Port): void {
 
   own.listen((task: Task) => after(() => handle(task)));
   reply({ kind: "ready" });
+}
+
+/** End the thread by an error that is heard outside; its text says nothing of what was worked on. */
+function endThread(): void {
+  setTimeout(() => {
+    throw new StoreFailed("evaluation: a thread failed");
+  });
 }
 
 const studies = new Map<string, StudyTerms>();

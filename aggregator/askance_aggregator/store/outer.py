@@ -2,7 +2,8 @@
 
 A row per request whose tally was published: the frozen question's digest, and who answered. It is
 written when the round has closed and before its tally leaves the hub, so that nothing is published
-that is not in the account. A round that is closed again after a crash replaces its rows. Rows stay
+that is not in the account. A round that is closed again after a crash replaces its rows, under new
+numbers, so that who has counted the old ones sees it. Rows stay
 when reports and results are deleted: what was published stays published. They hold no answers.
 
 Curves are figures of the accountant's, kept because they take seconds to compute.
@@ -86,15 +87,12 @@ class OuterReleases:
                 (max(_LEAST_INVERSE, 100 * int(enrolled)),),
             )
             for one in releases:
-                known = execute(
-                    "DELETE FROM outer_releases WHERE request = ? RETURNING number", (one.request,)
-                ).fetchall()
                 ((last,),) = execute(
                     "SELECT coalesce(max(number), 0) FROM outer_releases", ()
                 ).fetchall()
-                place = known[0][0] if known else int(last) + 1
+                execute("DELETE FROM outer_releases WHERE request = ?", (one.request,))
                 columns = (one.request, number, one.question, one.randomizer)
-                execute(_NEW, (place, *columns, _packed(one.users), _packed(one.again)))
+                execute(_NEW, (int(last) + 1, *columns, _packed(one.users), _packed(one.again)))
 
         self._dialect.write(step)
 

@@ -48,7 +48,9 @@ def test_releases_are_kept_in_order_with_their_users(store: Store) -> None:
 def test_a_round_that_closes_again_after_a_crash_replaces_its_releases(store: Store) -> None:
     enrolled(store, 5).outer.record(FIRST, [release(1, range(3)), release(2, range(2))])
     store.outer.record(FIRST, [release(1, range(4))])  # one more report had become durable
-    assert kept(store) == [(1, 1, [0, 1, 2, 3], []), (2, 2, [0, 1], [])]
+    assert kept(store) == [(2, 2, [0, 1], []), (3, 1, [0, 1, 2, 3], [])]
+    store.outer.record(FIRST, [release(1, range(5))])  # the last one, and its number is new too
+    assert kept(store) == [(2, 2, [0, 1], []), (4, 1, [0, 1, 2, 3, 4], [])]
 
 
 def test_delta_is_fixed_by_the_devices_at_the_first_release(store: Store) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
+from fractions import Fraction
 from functools import lru_cache
 from math import tanh
 
@@ -14,7 +15,7 @@ from askance_aggregator.amplification import Curve, curve
 from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.accountant import local_epsilon
 from askance_aggregator.encoding import encode_randomizer
-from askance_aggregator.store import Store
+from askance_aggregator.store import OuterRelease, Store
 from askance_client.codec import parse
 from askance_client.codec.randomizers import decode_randomizer
 from askance_client.errors import StoreError
@@ -43,10 +44,14 @@ class OuterCounter:
     def __init__(self, store: Store, compute: Callable[[Randomizer, int], Curve] = curve) -> None:
         self._store = store
         self._compute = compute
-        self._account: OuterAccount | None = None
-        self._counted = 0
+        self._begin_anew()
         self._woken = threading.Event()
         self._curve = lru_cache(maxsize=1024)(self._stored_curve)
+
+    def _begin_anew(self) -> None:
+        self._account: OuterAccount | None = None
+        self._counted = 0
+        self._requests: set[bytes] = set()
 
     def wake(self) -> None:
         """Let `run` count at once; for any thread."""
@@ -63,13 +68,15 @@ class OuterCounter:
                 self._woken.wait(_AGAIN_S)
             except Exception as error:  # a release may be entered in part: all are entered anew
                 _LOGGER.error("the outer account begins anew", exc_info=error)
-                self._account, self._counted = None, 0
+                self._begin_anew()
                 self._woken.wait(_AGAIN_S)
             else:
                 self._woken.wait(_EVERY_S)
 
     def count(self) -> int:
         """Enter the releases that came since, and return their number.
+
+        After a round that has closed again all are entered anew: the account has its old users.
 
         Raises:
             StoreError: the store failed; what was entered stays entered.
@@ -78,21 +85,29 @@ class OuterCounter:
         terms = releases.terms()
         if terms is None:
             return 0
-        if self._account is None:
-            self._account = OuterAccount(terms.delta, curves=self._curve)
-        account, entered = self._account, 0
+        entered = 0
         while page := releases.releases(self._counted):
+            if any(release.request in self._requests for _, release in page):
+                self._begin_anew()
+                entered = 0
+                continue
             for number, release in page:
-                randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
-                account.enter(
-                    TallyRelease(release.question, randomizer, release.users, release.again)
-                )
-                self._counted = number
+                self._enter(number, release, terms.delta)
                 entered += 1
-        if entered:
-            found = asdict(account.figures(self._store.population()))
+        if entered and self._account is not None:
+            found = asdict(self._account.figures(self._store.population()))
             releases.keep_figures(self._counted, json.dumps(found))
         return entered
+
+    def _enter(self, number: int, release: OuterRelease, delta: Fraction) -> None:
+        if self._account is None:
+            self._account = OuterAccount(delta, curves=self._curve)
+        randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
+        self._account.enter(
+            TallyRelease(release.question, randomizer, release.users, release.again)
+        )
+        self._requests.add(release.request)
+        self._counted = number
 
     def _stored_curve(self, randomizer: Randomizer, answers: int) -> Curve:
         """Return a kept curve, or compute it and keep it."""

@@ -110,6 +110,21 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         assert figures["median"] == pytest.approx(0.1, rel=1e-4)
 
 
+def test_a_round_that_closes_again_is_counted_by_the_users_that_it_has_now(tmp_path: Path) -> None:
+    """A replica that had counted it goes on; an answer had become durable meanwhile."""
+    with closing(SqliteStore.create(tmp_path / "store")) as store:
+        store.enrol((f"d{n}".encode(), bytes(32)) for n in range(301))
+        store.add_study(FIRST, STUDY)
+        store.outer.record(FIRST, [release(1, 200), release(2, 300)])
+        counter = OuterCounter(store, Computed())
+        assert counter.count() == 2
+        store.outer.record(FIRST, [release(2, 301)])
+        assert counter.count() == 2
+        figures = store.outer.figures()
+    assert figures is not None
+    assert (figures["releases"], figures["users"]) == (2, 301)
+
+
 def test_a_curve_of_an_earlier_accountant_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,8 +22,9 @@ from fractions import Fraction
 import numpy as np
 
 from askance_aggregator.amplification import Curve, curve, epsilon_ends
-from askance_aggregator.amplification.account import OuterAccount, TallyRelease, honest
+from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.loss_pairs import composed_epsilon, pair_of
+from askance_aggregator.amplification.outer import honest
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.randomizers import Randomizer

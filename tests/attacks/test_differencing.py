@@ -13,12 +13,8 @@ from scipy.stats import binom
 
 import askance as ask
 from askance_aggregator.amplification import Curve, delta_ends
-from askance_aggregator.amplification.account import (
-    OuterAccount,
-    TallyRelease,
-    honest,
-    upper_epsilon,
-)
+from askance_aggregator.amplification.account import OuterAccount, TallyRelease
+from askance_aggregator.amplification.outer import honest, upper_epsilon
 from askance_aggregator.studies import MemoryLog, Session, SymbolTable, Tally, Transcript
 from askance_aggregator.studies.outer import outer_of_transcript
 from askance_aggregator.studies.transcript import Closed

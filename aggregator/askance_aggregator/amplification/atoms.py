@@ -99,10 +99,6 @@ class Atoms:
         """Return the atoms as they are now, which later releases do not change."""
         return Charged(tuple(self._atoms), self.labels)
 
-    def labels_of(self, users: Users) -> NDArray[np.int64]:
-        """Return the label of each of these users; -1: in no release."""
-        return _labels_of(users, self.users, self.labels)
-
     def release(self, users: Users, unknown: Users) -> None:
         """Enter the release of a tally.
 

@@ -72,12 +72,6 @@ class LossPair:
         return max(0.0, min(greatest, found))
 
 
-def pure_pair(epsilon: float) -> LossPair:
-    """Return the pair of randomized response at an epsilon above 0, which dominates every other."""
-    share = 1 / (1 + np.exp(-epsilon))
-    return LossPair(np.array([-epsilon, epsilon]), np.array([1 - share, share]) * (1 + 2.0**-50))
-
-
 def pair_of(curve: Curve) -> LossPair:
     """Return the pair of the lower convex hull of a curve's points in e^epsilon.
 

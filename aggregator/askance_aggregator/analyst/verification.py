@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from askance_aggregator.amplification.account import delta_for
+from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
 from askance_aggregator.analyst.signed_counts import CountsSignature

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from askance_aggregator.amplification.account import (
+from askance_aggregator.amplification.outer import (
     Outer,
     OuterBatch,
     delta_for,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from askance_aggregator.store.dialect import Dialect, Execute, first_row, list_r
 from askance_aggregator.store.replicas import Replicas
 
 _TURN = 0x6F75746572  # "outer": numbers of releases have no gap and no order but that of commits
-_LEAST_INVERSE = 10**6  # of delta: at most 10^-6, and 1 / (100 enrolled)
 _NEW = "INSERT INTO outer_releases VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -68,10 +68,16 @@ class OuterReleases:
         self._dialect = dialect
         self._replicas = replicas
 
-    def record(self, study: bytes, releases: Sequence[OuterRelease]) -> None:
+    def record(
+        self, study: bytes, releases: Sequence[OuterRelease], delta_for: Callable[[int], Fraction]
+    ) -> None:
         """Add a closed round's releases, or replace them; for the study's driver alone.
 
-        The first of all fixes the delta of a person by the devices that are enrolled.
+        Args:
+          study: its digest.
+          releases: of the round.
+          delta_for: the delta of a person by the devices that are enrolled; the first release of
+            all fixes it.
         """
         if not releases:
             return
@@ -84,7 +90,7 @@ class OuterReleases:
             execute(
                 "INSERT INTO outer_account (single, inverse_delta, began_unix_s)"
                 f" VALUES (1, ?, {self._dialect.now_s}) ON CONFLICT DO NOTHING",
-                (max(_LEAST_INVERSE, 100 * int(enrolled)),),
+                (ceil(1 / delta_for(max(1, int(enrolled)))),),
             )
             for one in releases:
                 ((last,),) = execute(

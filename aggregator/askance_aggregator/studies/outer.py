@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.account import Outer, OuterBatch, delta_for, outer_of
+from askance_aggregator.amplification.outer import Outer, OuterBatch, delta_for, outer_of
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
 from askance_client.codec import decode_request
 from askance_client.queries import Schema

@@ -19,7 +19,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from askance_aggregator.amplification.account import Outer, honest
+from askance_aggregator.amplification.outer import Outer, honest
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles.central import central_rows, laplace_of, step_of
 from askance_aggregator.planning import RoundPlan, RoundRules, StudyPlan, rehearse

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.store import Conclusion, OuterRelease, Store, StudyState
 from tests.aggregator.store.test_contract import FIRST, STUDY, store
 
@@ -32,9 +33,9 @@ def kept(store: Store) -> list[tuple[int, int, list[int], list[int]]]:
 
 def test_releases_are_kept_in_order_with_their_users(store: Store) -> None:
     enrolled(store, 5).outer.record(
-        FIRST, [release(1, range(3)), release(2, range(1, 4), range(2, 3))]
+        FIRST, [release(1, range(3)), release(2, range(1, 4), range(2, 3))], delta_for
     )
-    store.outer.record(FIRST, [release(3, range(300, 310))])
+    store.outer.record(FIRST, [release(3, range(300, 310))], delta_for)
     assert kept(store) == [
         (1, 1, [0, 1, 2], []),
         (2, 2, [1, 2, 3], [2]),
@@ -46,30 +47,31 @@ def test_releases_are_kept_in_order_with_their_users(store: Store) -> None:
 
 
 def test_a_round_that_closes_again_after_a_crash_replaces_its_releases(store: Store) -> None:
-    enrolled(store, 5).outer.record(FIRST, [release(1, range(3)), release(2, range(2))])
-    store.outer.record(FIRST, [release(1, range(4))])  # one more report had become durable
+    """Reports had become durable meanwhile; the number is new, also where it was the last."""
+    enrolled(store, 5).outer.record(FIRST, [release(1, range(3)), release(2, range(2))], delta_for)
+    store.outer.record(FIRST, [release(1, range(4))], delta_for)
     assert kept(store) == [(2, 2, [0, 1], []), (3, 1, [0, 1, 2, 3], [])]
-    store.outer.record(FIRST, [release(1, range(5))])  # the last one, and its number is new too
+    store.outer.record(FIRST, [release(1, range(5))], delta_for)
     assert kept(store) == [(2, 2, [0, 1], []), (4, 1, [0, 1, 2, 3, 4], [])]
 
 
 def test_delta_is_fixed_by_the_devices_at_the_first_release(store: Store) -> None:
     outer = enrolled(store, 20_000).outer
     assert outer.terms() is None
-    outer.record(FIRST, [])
+    outer.record(FIRST, [], delta_for)
     assert outer.terms() is None
-    outer.record(FIRST, [release(1, range(3))])
+    outer.record(FIRST, [release(1, range(3))], delta_for)
     terms = outer.terms()
     assert terms is not None
     assert terms.delta == Fraction(1, 2_000_000)
     store.enrol((f"e{n}".encode(), bytes(32)) for n in range(5))
-    outer.record(FIRST, [release(2, range(3))])
+    outer.record(FIRST, [release(2, range(3))], delta_for)
     assert outer.terms() == terms
 
 
 def test_figures_of_fewer_releases_do_not_replace_those_of_more(store: Store) -> None:
     outer = enrolled(store, 5).outer
-    outer.record(FIRST, [release(1, range(3)), release(2, range(3))])
+    outer.record(FIRST, [release(1, range(3)), release(2, range(3))], delta_for)
     assert outer.figures() is None
     outer.keep_figures(2, '{"users": 3}')
     outer.keep_figures(1, '{"users": 2}')  # of a replica that is behind
@@ -86,7 +88,7 @@ def test_curves_are_kept_to_the_last_bit(store: Store) -> None:
 
 
 def test_releases_outlive_the_reports_and_results_of_their_study(store: Store) -> None:
-    enrolled(store, 5).outer.record(FIRST, [release(1, range(3))])
+    enrolled(store, 5).outer.record(FIRST, [release(1, range(3))], delta_for)
     store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
     store.retention.delete_results(FIRST, 99)
     assert kept(store) == [(1, 1, [0, 1, 2], [])]

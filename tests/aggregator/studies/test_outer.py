@@ -10,7 +10,7 @@ import pytest
 
 import askance as ask
 from askance_aggregator.amplification import epsilon_ends
-from askance_aggregator.amplification.account import Outer
+from askance_aggregator.amplification.outer import Outer
 from askance_aggregator.reports.guarantees import guarantees_text
 from askance_aggregator.studies.outer import outer_of_transcript
 from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript

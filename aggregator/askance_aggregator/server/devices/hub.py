@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 import grpc
 import numpy as np
 
+from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.clock import SteadyClock, SystemSteadyClock
 from askance_aggregator.server.devices.asked_users import SHOWN_TAGS, AskedUsers, answers_by_tag
 from askance_aggregator.server.devices.connections import Connection, UserConnection
@@ -255,7 +256,8 @@ class Hub:
             with suppress(StoreError):  # the study goes on without this note
                 await self._run(self._note_completion, opened)
             # Durable before the tallies are returned, and so before any is published.
-            await self._run(self._store.outer.record, opened.study_digest, opened.releases())
+            released = opened.study_digest, opened.releases(), delta_for
+            await self._run(self._store.outer.record, *released)
             return opened.tallies()
         finally:
             self._retire(opened)

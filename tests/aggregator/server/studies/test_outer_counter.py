@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from askance.cli.aggregator.status import outer_line
 from askance_aggregator.amplification import Curve
+from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
@@ -89,7 +91,7 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         compute = Computed()
         counter = OuterCounter(store, compute)
         assert counter.count() == 0
-        store.outer.record(FIRST, [release(1, 200)])
+        store.outer.record(FIRST, [release(1, 200)], delta_for)
         assert (counter.count(), counter.count()) == (1, 0)
         assert compute.answers == [198]
         figures = store.outer.figures()
@@ -99,7 +101,7 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
             pytest.approx(0.05, rel=1e-4),
         )
 
-        store.outer.record(FIRST, [release(2, 300)])
+        store.outer.record(FIRST, [release(2, 300)], delta_for)
         later = OuterCounter(store, compute)  # a new process has all in its memory again
         assert later.count() == 2
         assert compute.answers == [198, 296]  # 297 are rounded down; the first was kept
@@ -115,10 +117,10 @@ def test_a_round_that_closes_again_is_counted_by_the_users_that_it_has_now(tmp_p
     with closing(SqliteStore.create(tmp_path / "store")) as store:
         store.enrol((f"d{n}".encode(), bytes(32)) for n in range(301))
         store.add_study(FIRST, STUDY)
-        store.outer.record(FIRST, [release(1, 200), release(2, 300)])
+        store.outer.record(FIRST, [release(1, 200), release(2, 300)], delta_for)
         counter = OuterCounter(store, Computed())
         assert counter.count() == 2
-        store.outer.record(FIRST, [release(2, 301)])
+        store.outer.record(FIRST, [release(2, 301)], delta_for)
         assert counter.count() == 2
         figures = store.outer.figures()
     assert figures is not None
@@ -131,7 +133,7 @@ def test_a_curve_of_an_earlier_accountant_is_not_used(
     with closing(SqliteStore.create(tmp_path / "store")) as store:
         store.enrol((f"d{n}".encode(), bytes(32)) for n in range(200))
         store.add_study(FIRST, STUDY)
-        store.outer.record(FIRST, [release(1, 200)])
+        store.outer.record(FIRST, [release(1, 200)], delta_for)
         compute = Computed()
         OuterCounter(store, compute).count()
         OuterCounter(store, compute).count()
@@ -158,7 +160,7 @@ def test_after_a_fault_all_releases_are_entered_anew(tmp_path: Path) -> None:
     with closing(SqliteStore.create(tmp_path / "store")) as store:
         store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
         store.add_study(FIRST, STUDY)
-        store.outer.record(FIRST, [release(1, 200), release(2, 300)])
+        store.outer.record(FIRST, [release(1, 200), release(2, 300)], delta_for)
         counter = OuterCounter(store, Failing())
         counter.run(stopping)
         figures = store.outer.figures()
@@ -171,7 +173,7 @@ def test_every_page_of_releases_is_counted(tmp_path: Path) -> None:
     with closing(SqliteStore.create(tmp_path / "store")) as store:
         store.enrol((f"d{n}".encode(), bytes(32)) for n in range(10))
         store.add_study(FIRST, STUDY)
-        store.outer.record(FIRST, [release(number, 10) for number in range(1, 67)])
+        store.outer.record(FIRST, [release(number, 10) for number in range(1, 67)], delta_for)
         assert OuterCounter(store).count() == 66  # 64 are read at a time
         figures = store.outer.figures()
         assert figures is not None
@@ -185,11 +187,13 @@ def test_no_tally_is_published_that_the_account_cannot_have(
         store = deployment.disk.store
         record, held = store.outer.record, []
 
-        def failing_once(study: bytes, releases: Sequence[OuterRelease]) -> None:
+        def failing_once(
+            study: bytes, releases: Sequence[OuterRelease], rule: Callable[[int], Fraction]
+        ) -> None:
             held.append([type(event) for event in Transcript(store.log(study)).recorded])
             if len(held) == 1:
                 raise StoreError("the disk is full")
-            record(study, releases)
+            record(study, releases, rule)
 
         monkeypatch.setattr(store.outer, "record", failing_once)
         await deployment.submit(0)
@@ -206,7 +210,7 @@ def test_few_answers_have_the_local_epsilon_and_no_curve_is_computed(tmp_path: P
         store.enrol((f"d{n}".encode(), bytes(32)) for n in range(40))
         store.add_study(FIRST, STUDY)
         compute = Computed()
-        store.outer.record(FIRST, [release(1, 40)])
+        store.outer.record(FIRST, [release(1, 40)], delta_for)
         OuterCounter(store, compute).count()
         figures = store.outer.figures()
         assert figures is not None

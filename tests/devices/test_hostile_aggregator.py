@@ -12,20 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from askance_aggregator.encoding import encode_request, sign_study
+from askance_aggregator.encoding import sign_study
 from askance_aggregator.exchange import encode_response
-from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import predicate
-from askance_client.accounting import parse_epsilon
 from askance_client.codec import decode_report, decode_study, digest_of
 from askance_client.device.settling import MAX_REFUSALS
 from askance_client.messages import (
     AckStatus,
     Reason,
     Refusal,
-    Repeat,
     Report,
-    Request,
     SignedStudy,
 )
 from askance_client.queries import Schema
@@ -34,6 +30,14 @@ from askance_client.service.exchange import MAX_STUDIES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
 from tests.aggregator.server.devices.conftest import KEY, NOW_S, World
+from tests.aggregator.server.devices.test_hostile_epochs import (
+    DAY_S,
+    NAT,
+    NOW,
+    WEEKLY,
+    request,
+    study,
+)
 from tests.devices.scripted import Answer, Json, Led, Script, build, missing, served
 
 pytestmark = [
@@ -41,9 +45,6 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
 ]
 
-NAT = parse_epsilon("1")
-DAY_S = 86_400
-TODAY = NOW_S // DAY_S
 
 
 class Tried:
@@ -316,46 +317,23 @@ def test_threads_draw_what_a_python_device_draws(tried: Tried, asking: Response)
     assert report == decode_report(device.answer(asking.requests[0]))
 
 
-WEEKLY = Repeat(7, 4, TODAY // 7)
-NOW = WEEKLY.first
-COIN = randomized_response(NAT)
-
-
-def repeated(world: World, repeat: Repeat | None = WEEKLY, nonce: int = 0) -> SignedStudy:
-    """A study that its analyst has signed."""
-    terms = replace(
-        decode_study(world.study.study),
-        nonce=bytes([nonce]) * 16,
-        repeat=repeat,
-        expires_unix_s=(TODAY + 400) * DAY_S,
-    )
-    return sign_study(terms, world.key)
-
-
-def request(world: World, of: SignedStudy, epoch: int, round_: int = 0, place: int = 0) -> bytes:
-    """A request that its study may make, in any epoch."""
-    questions = (world.schema.smoker == 1, world.schema.colour == "red")
-    query = predicate(questions[place])
-    return encode_request(Request(digest_of(of.study), round_, 0, query, COIN, epoch))
-
-
 def test_forged_epochs_are_refused_and_cost_nothing(tried: Tried) -> None:
     tried.open(life=str(100 * NAT), refresh_days=7)
-    of = repeated(tried.world)
+    of = study(tried.world)
     forged = [0, 1, NOW - 1, NOW + 1, NOW + 3, NOW + 4, (1 << 31) - 1, (1 << 32) - 1]
     for epoch in forged:
         outcome = tried.outcome(of, request(tried.world, of, epoch))
         assert outcome is Reason.WRONG_EPOCH, epoch
     assert tried.charges == []
     assert tried.outcome(of, request(tried.world, of, NOW)) is None
-    once = repeated(tried.world, None, 1)
+    once = study(tried.world, None, 1)
     assert tried.outcome(once, request(tried.world, once, NOW)) is Reason.WRONG_EPOCH
     assert tried.charges == [NAT]
 
 
 def test_all_epochs_in_one_message_are_one_answer_and_the_next_day_another(tried: Tried) -> None:
     tried.open(life=str(100 * NAT), refresh_days=7)
-    of = repeated(tried.world)
+    of = study(tried.world)
     payloads = tuple(request(tried.world, of, epoch, epoch - NOW) for epoch in WEEKLY.indices)
     reports = tried.reports(Response(studies=(of,), requests=payloads))
     refused = [one.outcome.reason for one in reports if isinstance(one.outcome, Refusal)]
@@ -371,7 +349,7 @@ def test_all_epochs_in_one_message_are_one_answer_and_the_next_day_another(tried
 @pytest.mark.parametrize("refresh", [None, 8])
 def test_a_refresh_that_is_too_early_is_refused(tried: Tried, refresh: int | None) -> None:
     tried.open(life=str(100 * NAT), refresh_days=refresh)
-    of = repeated(tried.world)
+    of = study(tried.world)
     assert tried.outcome(of, request(tried.world, of, NOW)) is Reason.REFRESH_TOO_EARLY
     assert tried.charges == []
 
@@ -379,7 +357,7 @@ def test_a_refresh_that_is_too_early_is_refused(tried: Tried, refresh: int | Non
 def test_a_window_is_not_crossed_by_several_studies(tried: Tried) -> None:
     """Two nats in any 21 days; what an earlier window left is not saved up."""
     tried.open(life=str(100 * NAT), refresh_days=7, window=str(2 * NAT), window_days=21)
-    studies = [repeated(tried.world, nonce=nonce) for nonce in (0, 1)]
+    studies = [study(tried.world, nonce=nonce) for nonce in (0, 1)]
     given: list[int] = []
     for day in (0, 7, 14, 21):
         tried.led.do("now", at_s=NOW_S + day * DAY_S)

@@ -149,7 +149,7 @@ def amplification(
     *,
     answers: int,
     delta: Rational = DEFAULT_DELTA,
-    cells: int = 2,
+    cells: int | None = None,
     epsilon: Epsilon | None = None,
 ) -> Ends:
     """Bound the epsilon that a reader of one tally faces, from both sides.
@@ -163,11 +163,12 @@ def amplification(
         randomizer: a family's name, as `askance amplification` takes it, or the randomizer itself.
         answers: honest reports in the tally, the one that the reader looks for included; 1 or more.
         delta: in (0, 1).
-        cells: of the family's input; only with a name.
+        cells: of the family's input; only with a name, and 2 by default.
         epsilon: of one report, in nats; only with a name, which needs it.
 
     Raises:
-        InvalidParameter: an argument out of range, or a name without an epsilon.
+        InvalidParameter: an argument out of range, a name without an epsilon, or cells or an
+            epsilon beside a randomizer itself.
 
     Example:
         >>> ends = ask.amplification("randomized-response", epsilon=1, answers=10_000)
@@ -183,18 +184,20 @@ def amplification(
     )
 
 
-def _made(randomizer: str | Randomizer, cells: int, epsilon: Epsilon | None) -> Randomizer:
+def _made(randomizer: str | Randomizer, cells: int | None, epsilon: Epsilon | None) -> Randomizer:
     """Return a randomizer, or the one that a name, a number of cells and an epsilon mean."""
     import_module("askance_aggregator.table_design")  # registers the designed table
 
     if isinstance(randomizer, str):
         if epsilon is None:
             raise InvalidParameter("epsilon: expected a number of nats with a name, got none")
-        return make(randomizer, named_count(cells, "cells"), read_nano_nats(epsilon))
-    if epsilon is not None:
-        raise InvalidParameter(
-            f"epsilon: expected none with a randomizer itself, got {value_text(epsilon)}"
-        )
+        count = 2 if cells is None else named_count(cells, "cells")
+        return make(randomizer, count, read_nano_nats(epsilon))
+    for name, value in (("epsilon", epsilon), ("cells", cells)):
+        if value is not None:
+            raise InvalidParameter(
+                f"{name}: expected none with a randomizer itself, got {value_text(value)}"
+            )
     return randomizer
 
 

@@ -46,7 +46,6 @@ pytestmark = [
 ]
 
 
-
 class Tried:
     """A device, and the aggregator that it checks in with."""
 

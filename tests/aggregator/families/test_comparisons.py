@@ -22,6 +22,7 @@ from askance_aggregator.families import (
     k_ary_response,
     linear_hashing,
     random_codebook,
+    registered,
     signed_subset_selection,
     subset_selection,
 )
@@ -466,3 +467,9 @@ def test_both_ends_bear_draws_that_are_not_quite_even() -> None:
                 lost = comb(reports + more - 1, more + 1) * bias ** (more + 1)
                 assert lower >= (1 - bias) * (batch - lost)
     assert min(beyond.values()) > 0  # the even law alone is no end
+
+
+def test_every_family_is_reduced_and_held_against_its_law() -> None:
+    """Tables and codebooks have tests of their own above; a new family must have one too."""
+    held = {type(randomizer) for randomizer, _ in CASES}
+    assert held | {Channel, RandomCodebook} == set(registered())

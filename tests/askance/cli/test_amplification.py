@@ -88,6 +88,7 @@ def test_a_randomizer_itself_has_the_ends_of_its_name() -> None:
     [
         ({"randomizer": "k-ary-response"}, "epsilon: expected a number of nats with a name"),
         ({"randomizer": ask.best_for(4, 10**9), "epsilon": 1}, "expected none with a randomizer"),
+        ({"randomizer": ask.best_for(4, 10**9), "cells": 7}, "cells: expected none .* got 7"),
         ({"randomizer": "hypercube", "epsilon": 1, "answers": 0}, "answers: expected .* got 0"),
         ({"randomizer": "hypercube", "epsilon": 1, "delta": 0}, "delta: expected .* got 0"),
         ({"randomizer": "hypercube", "epsilon": 1, "cells": -2}, "cells: expected .* got -2"),

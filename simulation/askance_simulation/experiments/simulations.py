@@ -440,7 +440,7 @@ class Simulation:
             "refusals": first.refusals,
             "reused": first.reused,
             "epsilon_spent": self.epsilon_spent.to_json(),
-            **outer_json(self.transcript, self.trials[0].population.schema, users),
+            **self._outer,
             "transcript": first.transcript,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
@@ -450,6 +450,14 @@ class Simulation:
             "steady_answers_per_second": self.speed.steady,
             "peak_memory_mb": self.peak_memory_mb,
         }
+
+    @property
+    def _outer(self) -> dict[str, Any]:
+        """Key `outer`; empty where users lie, as more of them may than the statement assumes."""
+        people = self.trials[0].population
+        if self.trials[0].is_lied_to:
+            return {}
+        return outer_json(self.transcript, people.schema, people.size)
 
 
 def _success_of(learner: str) -> str:

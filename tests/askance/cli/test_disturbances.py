@@ -3,6 +3,8 @@
 Bad input is one clear line.
 """
 
+import json
+
 import pytest
 
 from askance.cli import main
@@ -44,3 +46,13 @@ def test_help_names_every_attack(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["simulate", "--help"])
     assert "{" + ",".join(ATTACKS) + "}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("options", "stated"), [([], True), (["--liars", ".3"], False)])
+def test_liars_are_not_assumed_away(
+    options: list[str], stated: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Readers are promised nothing where more users lie than the promise assumes."""
+    run = ["simulate", "mean", "--users", "3000", "--epsilon", "1", "--json", *options]
+    assert main(run) == 0
+    assert ("outer" in json.loads(capsys.readouterr().out)) is stated

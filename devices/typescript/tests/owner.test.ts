@@ -111,6 +111,11 @@ test("a wrong option is answered by the usage", async () => {
   assert.doesNotMatch(errors, /node:internal/);
 });
 
+test("days that are no number are shown", async () => {
+  const [code, errors] = await run(await home(), "approve", "00000000", "--days", "abc");
+  assert.deepEqual([code, errors], [1, "--days: expected a whole number, got abc\n"]);
+});
+
 test("a folder whose first opening was cut short is opened", async () => {
   const folder = await home();
   assert.deepEqual(await run(folder, "status"), [0, ""]);

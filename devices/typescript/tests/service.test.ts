@@ -172,6 +172,15 @@ test("plain text may stay on one machine", () => {
   }
 });
 
+test("an aggregator that is not reached is named", async () => {
+  const away = new Aggregator("https://ask.example.org:7443/", async () => {
+    throw new TypeError("fetch failed");
+  });
+  await assert.rejects(away.call("CheckIn", new Uint8Array(), {}), {
+    message: "unavailable: https://ask.example.org:7443 was not reached (fetch failed)",
+  });
+});
+
 const PROTO = "application/proto";
 const FAILURES: readonly [string, Aggregator, string, number][] = [
   ["an error", answering(401, "application/json", '{"code":"unauthenticated"}'), "unauthenticated", 0],

@@ -85,7 +85,7 @@ async function submit(form: HTMLFormElement): Promise<void> {
       entered = "";
     }
   } catch (error) {
-    tell("bad", `Not enrolled: ${(error as Error).message}`);
+    tell("bad", `Not enrolled: ${(error as Error).message}. What you have entered is kept: try again later.`);
     return;
   }
   tell("good", "Saved.");

@@ -62,7 +62,7 @@ async function main(): Promise<void> {
         printStatus(client, nowS);
         break;
       case "approve": {
-        const days = values.days === undefined ? null : Number(values.days);
+        const days = values.days === undefined ? null : wholeNumber("--days", values.days);
         await client.consents.approve(client.consents.named(need(study)), nowS, days);
         break;
       }
@@ -113,6 +113,13 @@ function printStatus(client: DeviceClient, nowS: number): void {
     const { purpose } = decodeStudy(known.study);
     console.log(`${known.key.slice(0, 16)} ${client.consents.state(known, nowS)} "${printable(purpose)}"`);
   }
+}
+
+function wholeNumber(name: string, given: string): number {
+  if (!/^[0-9]{1,9}$/.test(given)) {
+    throw new InvalidParameter(`${name}: expected a whole number, got ${printable(given)}`);
+  }
+  return Number(given);
 }
 
 function need(given: string | undefined): string {

@@ -99,7 +99,8 @@ export class Aggregator {
     try {
       answer = await this.post(url, headers, message, MAX_RESPONSE_BYTES);
     } catch (error) {
-      throw new CallFailed("unavailable", error instanceof Error ? error.message : "no answer");
+      const reason = error instanceof Error ? error.message : "no reason given";
+      throw new CallFailed("unavailable", `${printable(this.#address)} was not reached (${reason})`);
     }
     if (answer.body.length > MAX_RESPONSE_BYTES) {
       throw new CallFailed("resource_exhausted", `expected at most ${MAX_RESPONSE_BYTES} bytes`);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +23,7 @@ FLAGS = (
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a foreign host is not reached
 )
+PATIENCE_S = 20.0
 WIDTHS = (360, 1_440)
 SCHEMES = ("light", "dark")
 
@@ -99,10 +101,35 @@ def browser(folder: Path, *flags: str) -> Iterator[Any]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.implicitly_wait(PATIENCE_S)  # an address changes before the page's elements are there
     try:
         yield driver
     finally:
         driver.quit()
+
+
+def until(ready: Callable[[], object]) -> float:
+    """Wait until something is true; return the seconds that it took.
+
+    While one page replaces another a browser finds no element, or one of the page before: not yet
+    true.
+    """
+    began = time.monotonic()
+    while not _is_true(ready):
+        assert time.monotonic() - began < PATIENCE_S
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def _is_true(ready: Callable[[], object]) -> bool:
+    if find_spec("selenium") is None:
+        return bool(ready())
+    from selenium.common.exceptions import WebDriverException
+
+    try:
+        return bool(ready())
+    except WebDriverException:
+        return False
 
 
 def show_as(driver: Any, width: int, scheme: str, height: int = 900) -> None:

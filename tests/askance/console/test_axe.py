@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from tests.askance.console.axe import findings, missing
-from tests.askance.console.browser import browser
+from tests.askance.console.browser import browser, until
 from tests.askance.console.gallery import Gallery, gallery
 from tests.askance.console.open_id import shared_console
-from tests.askance.console.test_browser import until
 from tests.client.cli.test_deciding import Folder
 from tests.client.console.conftest import Served
 from tests.client.console.test_pages import commit

@@ -15,8 +15,8 @@ from starlette.types import Message
 from askance.console import live, security, server
 from askance.console.security import GuardedApplication
 from askance_aggregator.server.callers import Role
+from tests.askance.console.browser import until
 from tests.askance.console.consoles import Visitor, console_of
-from tests.askance.console.test_browser import until
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 _PATIENCE_S = 20.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,21 +11,11 @@ from askance_aggregator.store import AuditEvent, SqliteStore
 from askance_aggregator.store.register import DeviceSelection, DeviceState
 from tests.aggregator.server.callers import role_server
 from tests.aggregator.server.callers.role_server import NOW_S, changed_figures
-from tests.askance.console.browser import browser, faults, missing, requested, show_as
+from tests.askance.console.browser import browser, faults, missing, requested, show_as, until
 from tests.askance.console.consoles import console_of
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 HOSTILE = "<img src=x onerror=document.title='taken'><script>document.title='taken'</script>"
-_PATIENCE_S = 20.0
-
-
-def until(ready: Any) -> float:
-    """Wait until something is true; return the seconds that it took."""
-    began = time.monotonic()
-    while not ready():
-        assert time.monotonic() - began < _PATIENCE_S
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 def test_an_operator_logs_in_watches_and_revokes_a_device(
@@ -57,7 +45,7 @@ def test_an_operator_logs_in_watches_and_revokes_a_device(
         found += faults(driver)
         assert len(driver.find_elements("css selector", "tbody tr")) == 50
         driver.find_element("link text", "Next").click()
-        assert "50" in text("tbody tr")
+        until(lambda: "50" in text("tbody tr"))
         driver.get(f"{origin}/devices?tags=site%3Dberlin")
         box = driver.find_element("css selector", "tbody input[name=id]")
         box.send_keys(" ")  # by the keyboard

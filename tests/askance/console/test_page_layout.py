@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.askance.console.browser import browser, missing, show_as
+from tests.askance.console.browser import browser, missing, show_as, until
 from tests.askance.console.gallery import gallery
-from tests.askance.console.test_browser import until
 
 pytestmark = [
     pytest.mark.slow,

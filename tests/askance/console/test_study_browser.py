@@ -8,10 +8,9 @@ import pytest
 
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import SqliteStore
-from tests.askance.console.browser import browser, missing, show_as
+from tests.askance.console.browser import browser, missing, show_as, until
 from tests.askance.console.consoles import console_of
 from tests.askance.console.ended_studies import HOSTILE, add_shares
-from tests.askance.console.test_browser import until
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
 

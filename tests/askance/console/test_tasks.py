@@ -26,9 +26,8 @@ from askance_client.codec import digest_of
 from askance_client.queries import Category, Schema
 from askance_simulation.populations import Population
 from tests.aggregator.server.callers.role_server import KEYS
-from tests.askance.console.browser import browser, missing
+from tests.askance.console.browser import browser, missing, until
 from tests.askance.console.consoles import console_of
-from tests.askance.console.test_browser import until
 from tests.askance.console.whole_service import WholeService, whole_service
 
 pytestmark = [

@@ -30,9 +30,8 @@ from askance_client.service import (
 from askance_simulation.populations import masked_parity
 from askance_simulation.randomness.seeds import Seed
 from tests.aggregator.server.callers.role_server import KEYS
-from tests.askance.console.browser import browser, missing, requested
+from tests.askance.console.browser import browser, missing, requested, until
 from tests.askance.console.consoles import console_of
-from tests.askance.console.test_browser import until
 from tests.askance.console.whole_service import WholeService, whole_service, write_key
 
 pytestmark = [

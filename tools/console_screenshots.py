@@ -24,9 +24,9 @@ from tests.askance.console.browser import (  # noqa: E402 - a script is not run 
     browser,
     missing,
     show_as,
+    until,
 )
 from tests.askance.console.gallery import Gallery, gallery  # noqa: E402
-from tests.askance.console.test_browser import until  # noqa: E402
 from tests.client.cli.test_deciding import Folder  # noqa: E402
 from tests.client.console.conftest import Served  # noqa: E402
 from tests.client.console.test_pages import commit  # noqa: E402
@@ -52,6 +52,10 @@ class Camera:
                 path = self._folder / f"{name.replace(' ', '-')}_{width}_{scheme}.png"
                 self.driver.save_screenshot(str(path))
 
+    def arrives(self, address: str) -> None:
+        """Wait until the browser was led to an address."""
+        until(lambda: self.driver.current_url == address)
+
     def _height(self, width: int, scheme: str) -> int:
         show_as(self.driver, width, scheme)
         whole = self.driver.execute_script("return document.documentElement.scrollHeight")
@@ -67,7 +71,7 @@ def take_console(camera: Camera, shown: Gallery) -> None:
             camera.take("login", f"{origin}/login")
             camera.take("login refused", f"{origin}/login?token=0")
         driver.get(visitor.links[0])
-        until(lambda origin=origin: driver.current_url == f"{origin}/")
+        camera.arrives(f"{origin}/")
         for name, path in shown.pages.items():
             if not kind or name in ("shares", "new study"):
                 camera.take(kind + name, origin + path)

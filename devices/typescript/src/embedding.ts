@@ -10,7 +10,7 @@ import { LedgerFile, type LedgerStorage } from "./ledger/ledger_file.js";
 import type { Posting } from "./ledger/postings.js";
 import { Consents, type ConsentRule, type ConsentStorage } from "./owner/consents.js";
 import type { Schema } from "./queries/index.js";
-import { type Coins, SystemCoins } from "./randomizers/index.js";
+import { SystemCoins } from "./randomizers/index.js";
 import type { Aggregator } from "./service/connect.js";
 import { Enrolment } from "./service/enrolment.js";
 import { type StartThread, TimedEvaluation } from "./service/evaluation.js";
@@ -35,8 +35,6 @@ export interface ClientParts {
   /** Members of a folder, by the column that names them; null: one device. */
   readonly members?: { readonly key: string; readonly names: readonly string[] } | null;
   readonly choices?: RunnerChoices;
-  /** Where randomness comes from, by device id; the operating system but in tests. */
-  readonly coins?: (deviceId: string) => Coins;
   readonly nowS?: () => number;
 }
 
@@ -98,7 +96,6 @@ export class DeviceClient {
     const releaseMs = parts.choices?.releaseMs ?? RELEASE_MS;
     const clock = parts.choices?.clock ?? systemClock;
     const nowS = parts.nowS ?? (() => Math.floor(Date.now() / 1000));
-    const coinsOf = parts.coins ?? (() => new SystemCoins());
     const identities = await Promise.all(
       (members?.names ?? [""]).map(async (name) => {
         const identity = await (members === null ? secret.device() : secret.member(name));
@@ -111,7 +108,7 @@ export class DeviceClient {
     const made = identities.map(({ name, identity, ledger }) => {
       const { deviceId } = identity;
       const device = new Device({ schema, policy, ledger, nowS, examiner });
-      const own = evaluation.of(name, coinsOf(deviceId));
+      const own = evaluation.of(name, new SystemCoins());
       const runner = new DeviceRunner(device, identity, parts.aggregator, own, parts.choices);
       return { name, identity, deviceId, runner };
     });

@@ -3,23 +3,25 @@
 
 import { setMaxListeners } from "node:events";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { formatNats } from "../accounting/index.js";
-import { decodeStudy } from "../codec/index.js";
 import type { DeviceClient } from "../embedding.js";
 import { AskanceError, InvalidParameter } from "../errors.js";
 import { printable } from "../printable.js";
+import { type Item, SOCKET, askRunning, serveControl } from "./control.js";
 import { makeFolder, openClient } from "./folder.js";
+import { OPERATIONS, operationsOf, tell } from "./operations.js";
 import { parsedJson } from "./records.js";
 
 const USAGE = `usage: askance-device COMMAND --home FOLDER
   init --configuration FILE   make the folder, with a new secret and an empty ledger
-  enrol --token FILE          make the device known to its aggregator
+  enroll --token FILE         make the device known to its aggregator
   run [--once]                answer what is asked
   status                      spent budget, and studies with the owner's decisions
   approve STUDY [--days N]    answer a study (the first eight digits of its digest or more)
   deny STUDY                  refuse it
+                              (these three reach a device that runs, too)
   accept-loss | repair-clock  go on after a ledger was put back, or a clock was ahead`;
 
 const OPTIONS = {
@@ -47,27 +49,21 @@ async function main(): Promise<void> {
     await makeFolder(home, parsedJson(given, await readFile(given, "utf8")));
     return;
   }
+  if (Object.hasOwn(OPERATIONS, command)) {
+    const days = values.days === undefined ? {} : { days: wholeNumber("--days", values.days) };
+    const given = command === "status" ? {} : { study: need(study), ...days };
+    console.log(tell(command, await asked(home, command, given)));
+    return;
+  }
   const client = await openClient(home);
   try {
-    const nowS = Math.floor(Date.now() / 1000);
     switch (command) {
-      case "enrol":
+      case "enroll":
         await client.enrol(await readFile(need(values.token), "utf8"));
         console.log(`enrolled: ${client.deviceIds.length}`);
         break;
       case "run":
-        await run(client, values.once === true);
-        break;
-      case "status":
-        printStatus(client, nowS);
-        break;
-      case "approve": {
-        const days = values.days === undefined ? null : wholeNumber("--days", values.days);
-        await client.consents.approve(client.consents.named(need(study)), nowS, days);
-        break;
-      }
-      case "deny":
-        await client.consents.deny(client.consents.named(need(study)), nowS);
+        await run(client, home, values.once === true);
         break;
       case "accept-loss":
         await client.acceptLoss();
@@ -92,7 +88,21 @@ function parsed() {
   }
 }
 
-async function run(client: DeviceClient, once: boolean): Promise<void> {
+/** Ask the device that runs, or open the folder and do it here. */
+async function asked(home: string, name: keyof typeof OPERATIONS, given: Item): Promise<readonly Item[]> {
+  const answered = await askRunning(join(home, SOCKET), name, given);
+  if (answered !== null) {
+    return answered;
+  }
+  const client = await openClient(home);
+  try {
+    return await operationsOf(client)[name]!(given);
+  } finally {
+    await client.close();
+  }
+}
+
+async function run(client: DeviceClient, home: string, once: boolean): Promise<void> {
   if (once) {
     await client.checkInOnce();
     return;
@@ -102,16 +112,12 @@ async function run(client: DeviceClient, once: boolean): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => end.abort());
   }
-  console.log(`running: ${client.deviceIds.length}`);
-  await client.run(end.signal);
-}
-
-function printStatus(client: DeviceClient, nowS: number): void {
-  const spent = client.history.reduce((sum, { nanoNats }) => sum + nanoNats, 0n);
-  console.log(`rows: ${client.history.length}, spent: ${formatNats(spent)} nats by all members`);
-  for (const known of client.consents.studies) {
-    const { purpose } = decodeStudy(known.study);
-    console.log(`${known.key.slice(0, 16)} ${client.consents.state(known, nowS)} "${printable(purpose)}"`);
+  const stop = await serveControl(join(home, SOCKET), operationsOf(client));
+  try {
+    console.log(`running: ${client.deviceIds.length}`);
+    await client.run(end.signal);
+  } finally {
+    await stop();
   }
 }
 

@@ -12,7 +12,7 @@ import { fromJson } from "@bufbuild/protobuf";
 import { parseEpsilon } from "../accounting/index.js";
 import { decodeSchema } from "../codec/index.js";
 import type { PolicyChoices } from "../device/policy.js";
-import { InvalidParameter, StoreError } from "../errors.js";
+import { InvalidParameter, StoreError, StoreFailed } from "../errors.js";
 import { fromHex, toHex } from "../integers.js";
 import type { ConsentRule, ConsentStorage, KnownStudy } from "../owner/consents.js";
 import { SchemaSchema } from "../protos/askance_protos/v1/schema_pb.js";
@@ -161,7 +161,7 @@ export async function openClient(path: string): Promise<DeviceClient> {
 
 /** Decisions in a file, written whole. A file that is lost means that every study waits again. */
 export class ConsentFile implements ConsentStorage {
-  readonly #studies = new Map<string, KnownStudy>();
+  #studies: ReadonlyMap<string, KnownStudy> = new Map();
 
   constructor(private readonly path: string) {}
 
@@ -173,31 +173,40 @@ export class ConsentFile implements ConsentStorage {
       throw new StoreError(`${this.path}: ${error.message}`);
     });
     const rows: (KnownStudy & { study: string; questions: string[] })[] = parsedJson(this.path, text);
-    for (const row of rows) {
-      const questions = row.questions.map(fromHex);
-      this.#studies.set(row.key, { ...row, study: fromHex(row.study), questions });
-    }
+    this.#studies = new Map(
+      rows.map((row) => {
+        const questions = row.questions.map(fromHex);
+        return [row.key, { ...row, study: fromHex(row.study), questions }];
+      }),
+    );
     return [...this.#studies.values()];
   }
 
   async writeStudy(study: KnownStudy): Promise<void> {
-    await this.#replace(() => this.#studies.set(study.key, study));
+    await this.#replace((studies) => studies.set(study.key, study));
   }
 
   async removeStudy(key: string): Promise<void> {
-    await this.#replace(() => this.#studies.delete(key));
+    await this.#replace((studies) => studies.delete(key));
   }
 
-  async #replace(change: () => void): Promise<void> {
-    change();
-    const rows = [...this.#studies.values()].map((known) => ({
+  /** Change a copy, which counts once it is durable: a write that failed is in no later one. */
+  async #replace(change: (studies: Map<string, KnownStudy>) => void): Promise<void> {
+    const studies = new Map(this.#studies);
+    change(studies);
+    const rows = [...studies.values()].map((known) => ({
       ...known,
       study: toHex(known.study),
       questions: known.questions.map(toHex),
     }));
-    await writeSynced(`${this.path}.new`, `${JSON.stringify(rows)}\n`);
-    await rename(`${this.path}.new`, this.path);
-    await syncFolder(this.path);
+    try {
+      await writeSynced(`${this.path}.new`, `${JSON.stringify(rows)}\n`);
+      await rename(`${this.path}.new`, this.path);
+      await syncFolder(this.path);
+    } catch (error) {
+      throw new StoreFailed(`${this.path}: ${(error as Error).message}`);
+    }
+    this.#studies = studies;
   }
 }
 

@@ -134,7 +134,7 @@ def test_answers_that_are_counted_again_are_not_stated_as_fresh(
 ) -> None:
     """Counted as a fresh batch, a release would state what the difference refutes."""
     one = ask.randomized_response(10**9)
-    first = outer_of_transcript(releases[-1], SCHEMA, USERS)
+    first = outer_of_transcript(releases[-1], SCHEMA, DELTA)
     assert first is not None
     as_fresh = upper_epsilon(one, honest(USERS - 1), DELTA)
     assert as_fresh < 0.4
@@ -143,7 +143,7 @@ def test_answers_that_are_counted_again_are_not_stated_as_fresh(
     assert alone == pytest.approx((math.e - math.exp(as_fresh)) / (1 + math.e))
     assert alone > 300_000 * float(DELTA)
     for target in TARGETS:
-        assert outer_of_transcript(releases[target], SCHEMA, USERS) is None
+        assert outer_of_transcript(releases[target], SCHEMA, DELTA) is None
 
 
 def coarse_curve(randomizer: Randomizer, answers: int) -> Curve:
@@ -185,7 +185,7 @@ def test_a_wave_is_a_batch_of_its_increment(waves: Transcript) -> None:
     of_prefix = upper_epsilon(randomizer, honest(prefix), DELTA)
     assert reader_delta(randomizer, honest(prefix), of_prefix) <= float(DELTA)
     assert reader_delta(randomizer, honest(least), of_prefix) > 10_000 * float(DELTA)
-    outer = outer_of_transcript(waves, SCHEMA, 1, DELTA)
+    outer = outer_of_transcript(waves, SCHEMA, DELTA)
     assert outer is not None
     assert outer.answers == least
     assert outer.epsilon > of_prefix

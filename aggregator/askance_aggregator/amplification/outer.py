@@ -79,15 +79,22 @@ class Outer:
         }
 
 
-def delta_for(enrolled: int) -> Fraction:
+def delta_for(enrolled: int, fixed: Fraction = DELTA) -> Fraction:
     """Return the delta of a person over all releases: at most 10^-6 and 1 / (100 enrolled).
+
+    An account fixes it at its first release. A result states that one, or what follows from the
+    devices that are enrolled by then, if that is less.
+
+    Args:
+        enrolled: devices of the aggregator, in any study or none; 1 or more.
+        fixed: by the account, if it has one.
 
     Raises:
         InvalidParameter: fewer than one device is enrolled.
     """
     if enrolled < 1:
         raise InvalidParameter(f"enrolled: expected 1 or more, got {enrolled}")
-    return min(DELTA, Fraction(1, 100 * enrolled))
+    return min(fixed, DELTA, Fraction(1, 100 * enrolled))
 
 
 def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:

@@ -550,7 +550,7 @@ def _outer(
     stated = result["outer"]
     try:
         delta = min(delta_for(max(users, 1)), rational(stated["delta"], "delta"))
-        outer = outer_of_transcript(transcript, terms.schema, users, delta)
+        outer = outer_of_transcript(transcript, terms.schema, delta)
         bound = {} if outer is None else outer.to_json()
         loose = bound | {"epsilon": max(stated["epsilon"], bound["epsilon"])}
     except (KeyError, TypeError, InvalidParameter):

@@ -322,6 +322,7 @@ class StudyPlan:
         curve: users by epsilon, of a plan whose epsilon follows from them; None: it was given.
         wanted: guarantee towards readers that its epsilon follows from; None: it was given.
         least_answers: that the study signs; with fewer in a group it ends without a result.
+        delta: of its results, for an aggregator of more devices than it asks; None: they are all.
 
     Example:
         >>> people = ask.read("census")
@@ -347,6 +348,7 @@ class StudyPlan:
     curve: EpsilonCurve | None = None
     wanted: WantedOuter | None = None
     least_answers: int = 0
+    delta: Fraction | None = None
 
     def __repr__(self) -> str:
         users = counted(self.users_needed, "user")
@@ -427,7 +429,7 @@ class StudyPlan:
         """Bound what readers of its tallies learn, with `least_answers` fresh answers in each.
 
         Args:
-            delta: in (0, 1); None: that of a result for the plan's users.
+            delta: in (0, 1); None: that of a result of the plan's users, or of its aggregator's.
 
         Returns:
             None where no less than the local epsilon holds: with too few answers, for one.
@@ -444,7 +446,8 @@ class StudyPlan:
             for cohort, groups in enumerate(distinct.values())
             for group in groups
         ]
-        return outer_of(batches, delta or delta_for(self.n_users or self.users_needed or 1))
+        own = self.delta or delta_for(self.n_users or self.users_needed or 1)
+        return outer_of(batches, delta or own)
 
     def _outer_json(self) -> dict[str, Any]:
         """Return the key `outer` of results, where it holds, and what the epsilon follows from."""

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.outer import Outer, OuterBatch, delta_for, outer_of
+from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
 from askance_client.codec import decode_request
 from askance_client.queries import Schema
 from askance_client.randomizers import Randomizer
 
 
-def outer_of_transcript(
-    transcript: Transcript, schema: Schema, enrolled: int, delta: Fraction | None = None
-) -> Outer | None:
+def outer_of_transcript(transcript: Transcript, schema: Schema, delta: Fraction) -> Outer | None:
     """Bound what a reader of a transcript's tallies, who sees no report, learns of any one user.
 
     Privacy: as of one reading of these tallies; other releases of the same answers, and other
@@ -24,8 +22,7 @@ def outer_of_transcript(
     Args:
         transcript: of a study, or of one of its epochs.
         schema: of the users' records.
-        enrolled: devices of the aggregator, from which delta follows; 1 or more.
-        delta: in place of that.
+        delta: of a person over all releases (see `delta_for`).
 
     Returns:
         None where no less than the local epsilon holds: a tally is too small, holds answers that
@@ -40,12 +37,12 @@ def outer_of_transcript(
     if any(tally.reused or tally.guessable for tally in tallies):
         return None
     batches = list(_batches(transcript, schema))
-    return outer_of(_least(batches), delta_for(enrolled) if delta is None else delta)
+    return outer_of(_least(batches), delta)
 
 
-def outer_json(transcript: Transcript, schema: Schema, enrolled: int) -> dict[str, Any]:
+def outer_json(transcript: Transcript, schema: Schema, delta: Fraction) -> dict[str, Any]:
     """Return the key `outer` of a result; empty where it does not hold."""
-    outer = outer_of_transcript(transcript, schema, max(enrolled, 1))
+    outer = outer_of_transcript(transcript, schema, delta)
     return {} if outer is None else {"outer": outer.to_json()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -16,7 +16,6 @@ from askance_aggregator.learners import Question, hypothesis_json
 from askance_aggregator.names import result_names, subject_json
 from askance_aggregator.store import Conclusion, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Outcome, Tally, Transcript
-from askance_aggregator.studies.outer import outer_json
 from askance_aggregator.studies.population import population_facts
 from askance_aggregator.studies.transcript import Asked, Closed, Header
 from askance_client.accounting import format_nats
@@ -57,14 +56,19 @@ def unrun(
     end: End,
     epoch: int = 0,
     population: TaggedPopulation | None = None,
+    readers: Mapping[str, Any] | None = None,
 ) -> Conclusion:
     """Return the conclusion of a study, or an epoch of it, that ends while no session runs it.
 
-    It states what the transcript holds; devices' spending is in no account.
+    It states what the transcript holds; devices' spending is in no account. `readers` are as of
+    `conclusion`.
     """
     nobody = Accounts(max(population_of(transcript), 1), terms.budget_nano_nats)
     return conclusion(
-        *(study_digest, terms, transcript, nobody, end, None), epoch=epoch, population=population
+        *(study_digest, terms, transcript, nobody, end, None),
+        epoch=epoch,
+        population=population,
+        readers=readers,
     )
 
 
@@ -77,10 +81,12 @@ def conclusion(
     outcome: Outcome[Any] | None,
     epoch: int = 0,
     population: TaggedPopulation | None = None,
+    readers: Mapping[str, Any] | None = None,
 ) -> Conclusion:
     """Return the conclusion of a study, or an epoch of it, with a hypothesis or without.
 
-    Its result names the tags of a population that is not all devices.
+    Its result names the tags of a population that is not all devices. `readers` are its keys that
+    state a guarantee towards readers; None: the local epsilon alone is stated.
     """
     spending, max_asked = accounts.spending(), most_asked(transcript)
     users = population_of(transcript)
@@ -111,7 +117,7 @@ def conclusion(
             "max_spent_nano_nats": spending.max_spent,
             "total_spent_nano_nats": spending.total_spent,
         },
-        **outer_json(transcript, terms.schema, users),
+        **(readers or {}),
         "reconciled": accounts.reconciled(),
         "overspent": spending.overspent,
         "privacy": privacy_statement(terms, max_asked, heard),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.composition import ZeroConcentrated
 from askance_aggregator.encoding import query_from_bytes
 from askance_aggregator.learners import (
@@ -457,7 +458,7 @@ class Simulation:
         people = self.trials[0].population
         if self.trials[0].is_lied_to:
             return {}
-        return outer_json(self.transcript, people.schema, people.size)
+        return outer_json(self.transcript, people.schema, delta_for(max(people.size, 1)))
 
 
 def _success_of(learner: str) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from askance_aggregator.analyst.messages import population_of, submission
 from askance_aggregator.analyst.submission import Every, tagged_population
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.studies import SubmissionLimits
+from askance_aggregator.server.studies.outer_statements import delta_of_results
 from askance_aggregator.store import SqliteStore, StudyState, TaggedPopulation
 from askance_aggregator.store.register import DeviceSelection
 from askance_aggregator.store.tagged_population import MAX_TAGS
@@ -41,6 +43,8 @@ from askance_client.codec import decode_study, digest_of
 from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolError
 from askance_client.ledger import SECONDS_PER_DAY
 from askance_protos.v1 import analyst_pb2 as pb
+from askance_simulation.populations import masked_parity
+from askance_simulation.randomness.seeds import Seed
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.test_epochs import Clock
 
@@ -190,6 +194,29 @@ def test_a_plan_is_for_the_tagged_devices(open_served: OpenHouse, store: SqliteS
         with pytest.raises(PlanRefused, match=r"population has 50.*devices tagged region=zzyzx"):
             aggregator.submit(Study(exact, schema, epsilon="4"), tags=TAGS)
         assert aggregator.studies() == []
+
+
+def test_a_result_states_the_delta_of_all_enrolled_devices(
+    open_served: OpenHouse, store: SqliteStore, tmp_path: Path
+) -> None:
+    """The operator's account has that one too: 1 / (100 * 20,000), and not 10^-6 of 300 users."""
+    tag(store, list(range(conftest.USERS)), "all")
+    store.enrol((f"other {n}".encode(), bytes(32)) for n in range(20_000 - conftest.USERS))
+    bit = learners.find("mean").build(masked_parity(1, Seed.of(5), 4).schema, {"column": COLUMN})
+    with open_served(devices=True, store=store) as served, served.connected() as aggregator:
+        share = Study(bit, served.population.schema, epsilon="1", least_answers=200)
+        handle = aggregator.submit(share, tags=["all"])
+        stated = handle.result(timeout_s=WAIT_S).content["outer"]
+        planned = aggregator.plan(StudyDefinition(share, days=7, tags=("all",)))
+        handle.export(tmp_path / "study.json")
+    assert (stated["answers"], stated["delta"]) == (300, 5e-7)
+    terms = store.outer.terms()
+    assert terms is not None
+    assert terms.delta == Fraction(1, 2_000_000)
+    assert planned["outer"]["delta"] == 5e-7
+    verify_export(tmp_path / "study.json")
+    store.enrol((f"later {n}".encode(), bytes(32)) for n in range(20_000))
+    assert delta_of_results(store) == Fraction(1, 4_000_000)
 
 
 def test_users_are_fixed_for_good_and_outlive_a_restart(

@@ -10,7 +10,7 @@ import pytest
 
 import askance as ask
 from askance_aggregator.amplification import epsilon_ends
-from askance_aggregator.amplification.outer import Outer
+from askance_aggregator.amplification.outer import Outer, delta_for
 from askance_aggregator.reports.guarantees import guarantees_text
 from askance_aggregator.studies.outer import outer_of_transcript
 from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
@@ -49,7 +49,7 @@ def outer_with(simulation: ask.Simulation, **changes: object) -> Outer | None:
             tallies = tuple(replace(tally, **changes) for tally in event.tallies)  # type: ignore[arg-type]
             event = replace(event, tallies=tallies)
         changed.append(event)
-    return outer_of_transcript(changed, SCHEMA, 6_000)
+    return outer_of_transcript(changed, SCHEMA, DELTA)
 
 
 def test_it_is_of_the_fresh_honest_answers(one_share: ask.Simulation) -> None:
@@ -61,7 +61,7 @@ def test_it_is_of_the_fresh_honest_answers(one_share: ask.Simulation) -> None:
 
 
 def test_delta_is_less_where_more_devices_are_enrolled(one_share: ask.Simulation) -> None:
-    outer = outer_of_transcript(one_share.transcript, SCHEMA, 1_000_000)
+    outer = outer_of_transcript(one_share.transcript, SCHEMA, delta_for(1_000_000))
     assert outer is not None
     assert outer.delta == Fraction(1, 10**8)
 
@@ -94,7 +94,7 @@ def test_the_smallest_of_disjoint_groups_decides() -> None:
     simulation = simulated(two_shares("fresh"))
     (asked,) = (one for one in simulation.transcript.recorded if isinstance(one, Asked))
     assert len({(group.start, group.stop) for group in asked.groups}) == 2
-    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, DELTA)
     assert outer is not None
     assert outer.answers == 3_000
     assert outer.epsilon == pytest.approx(epsilon_ends(ONE, 2_970, DELTA).upper, rel=1e-9)
@@ -107,7 +107,7 @@ def test_a_wave_is_a_batch_of_its_own_and_no_prefix() -> None:
     simulation = ask.simulate(study, WAVERS, fleet="columns", seed=1)
     closed = [one for one in simulation.transcript.recorded if isinstance(one, Closed)]
     answered = [tally.answered for one in closed for tally in one.tallies]
-    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, DELTA)
     assert len(answered) == 2
     assert outer is not None
     assert outer.answers == min(answered)
@@ -118,7 +118,7 @@ def test_a_wave_is_a_batch_of_its_own_and_no_prefix() -> None:
 
 def test_questions_to_the_same_users_compose() -> None:
     simulation = simulated(two_shares("split"))
-    outer = outer_of_transcript(simulation.transcript, SCHEMA, 6_000)
+    outer = outer_of_transcript(simulation.transcript, SCHEMA, DELTA)
     half = ask.randomized_response(500_000_000)
     each = epsilon_ends(half, 5_940, DELTA / 2).upper
     assert outer is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +17,7 @@ from askance_aggregator.names import named_schema
 from askance_aggregator.server.callers import Role
 from askance_aggregator.store import SqliteStore, StudyState
 from askance_aggregator.studies import Session
+from askance_aggregator.studies.outer import outer_json
 from askance_aggregator.studies.results import End, cohort_seed, conclusion
 from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
@@ -128,7 +130,11 @@ def add_run(
     done = End(StudyState.DONE, "done")
     store.conclude(
         digest,
-        conclusion(digest, terms, session.transcript, session.accounts, done, outcome, epoch),
+        conclusion(
+            *(digest, terms, session.transcript, session.accounts, done, outcome),
+            epoch,
+            readers=outer_json(session.transcript, terms.schema, Fraction(1, 10**6)),
+        ),
         epoch,
         NOW_S + 60,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from askance_aggregator.server.devices.fleet import ServiceFleet
+from askance_aggregator.server.studies.outer_statements import outer_statements
 from askance_aggregator.store import Conclusion, Store, StudyState, TaggedPopulation
 from askance_aggregator.studies import Accounts, Round, Tally, Transcript
 from askance_aggregator.studies.results import End, date_of, unrun
@@ -139,9 +140,9 @@ def cancel_epochs(
     for epoch in repeat.indices:
         transcript = Transcript(store.log(study_digest, epoch))
         if epoch not in ended and transcript.recorded:
-            store.conclude(
-                study_digest, unrun(study_digest, terms, transcript, end, epoch, population), epoch
-            )
+            readers = outer_statements(store, terms, transcript)
+            ended_now = unrun(study_digest, terms, transcript, end, epoch, population, readers)
+            store.conclude(study_digest, ended_now, epoch)
     return series_conclusion(study_digest, terms, epoch_results(store, study_digest), end)
 
 

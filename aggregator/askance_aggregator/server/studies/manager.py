@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from askance_aggregator.analyst.approvals import is_approval
 from askance_aggregator.clock import system_now_s
@@ -25,6 +26,10 @@ from askance_aggregator.server.studies.approvals import (
     is_refused,
 )
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
+from askance_aggregator.server.studies.outer_statements import (
+    delta_of_results,
+    outer_statements,
+)
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
 from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses, add_titles
@@ -206,7 +211,7 @@ class StudyManager:
         submission = understand_unsigned(signed, self._analysts, population)
         planned = self._checked(submission)
         check_room(submission, self._limits, planned.users_needed, self._store, self._now_s())
-        return planned
+        return replace(planned, delta=delta_of_results(self._store))
 
     def _checked(self, submission: Submission) -> StudyPlan:
         """Return the plan of a study that can work; see `submit`."""
@@ -520,7 +525,10 @@ class StudyManager:
             end = cancelled_end(self._store, digest)
             if terms.repeat is None:
                 transcript = Transcript(self._store.log(digest))
-                ended = unrun(digest, terms, transcript, end, population=population)
+                readers = outer_statements(self._store, terms, transcript)
+                ended = unrun(
+                    digest, terms, transcript, end, population=population, readers=readers
+                )
             else:
                 ended = cancel_epochs(self._store, digest, terms, terms.repeat, population, end)
             self._store.conclude(digest, ended, ended_unix_s=self._now_s())

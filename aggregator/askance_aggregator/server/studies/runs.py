@@ -29,6 +29,7 @@ from askance_aggregator.server.studies.epochs import (
     epoch_results,
     has_begun,
 )
+from askance_aggregator.server.studies.outer_statements import outer_statements
 from askance_aggregator.server.studies.submissions import Submission
 from askance_aggregator.store import Conclusion, LeaseLost, Store, StudyState
 from askance_aggregator.studies import Fleet, Outcome, Session, Transcript
@@ -369,7 +370,8 @@ class Run:
     def _conclude_unrun(self, transcript: Transcript, end: End, epoch: int = 0) -> Conclusion:
         """Make durable the end of a collection that no session runs."""
         digest, terms = self.submission.digest, self.submission.terms
-        ended = unrun(digest, terms, transcript, end, epoch, self.submission.population)
+        readers = outer_statements(self._store, terms, transcript)
+        ended = unrun(digest, terms, transcript, end, epoch, self.submission.population, readers)
         self._store.conclude(digest, ended, epoch, self._now_s())
         return ended
 
@@ -407,7 +409,10 @@ class Run:
             end = self._end(error)
         accounts = session.accounts
         ended = conclusion(
-            *(digest, terms, session.transcript, accounts, end, outcome), epoch, population
+            *(digest, terms, session.transcript, accounts, end, outcome),
+            epoch,
+            population,
+            outer_statements(self._store, terms, session.transcript),
         )
         self._store.conclude(digest, ended, epoch, self._now_s())
         return ended

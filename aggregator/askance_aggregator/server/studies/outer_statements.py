@@ -1,0 +1,32 @@
+"""Statements of a result about its readers, from the store: what one alone cannot know."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from askance_aggregator.amplification.outer import DELTA, delta_for
+from askance_aggregator.store import Store
+from askance_aggregator.studies import Transcript
+from askance_aggregator.studies.outer import outer_json
+from askance_client.messages import StudyTerms
+
+
+def delta_of_results(store: Store) -> Fraction:
+    """Return the delta that results state: the account's, and less if more devices are enrolled.
+
+    Devices that a study does not ask count too: the rule is about a person of any study.
+    """
+    terms = store.outer.terms()
+    return delta_for(max(store.population(), 1), DELTA if terms is None else terms.delta)
+
+
+def outer_statements(store: Store, terms: StudyTerms, transcript: Transcript) -> dict[str, Any]:
+    """Return the keys of a result that state a guarantee towards readers; none where none holds.
+
+    Args:
+        store: the account's.
+        terms: of the study.
+        transcript: of the study, or of its epoch; the tallies' releases are in the account.
+    """
+    return outer_json(transcript, terms.schema, delta_of_results(store))

@@ -101,7 +101,7 @@ def submitted(site: Site) -> str:
 
 
 def test_an_owner_decides_while_the_device_runs(site: Site, owner: Owner) -> None:
-    """One is approved before the device is killed, another one denied after its next start."""
+    """A study is approved before the device is killed, another denied after its next start."""
     ca, key = str(site.home.authority), str(site.home.analyst_key)
     with connect(site.served.address, key=key, ca=ca) as analyst:
         with owner.running() as process:

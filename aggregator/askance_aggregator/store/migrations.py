@@ -200,6 +200,7 @@ KIND = FileKind(
         _WORDS.step(steps.LEAF_KEYS),
         _WORDS.step(steps.TOKEN_TAGS),
         _WORDS.step(steps.OUTER),
+        _WORDS.step(steps.CALLED_DAYS),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

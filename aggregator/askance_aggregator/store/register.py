@@ -482,10 +482,21 @@ class Register:
             if self._rows(f"SELECT count(*) FROM devices WHERE {due}", of)[0][0]:
                 yield self._transactions.write(partial(_erase, where=due, parameters=of))
 
-    def last_seen_day(self) -> int | None:
-        """Return the last day on which a device has called; None: no call was noted."""
-        day = self._rows("SELECT max(seen_day) FROM devices")[0][0]
-        return None if day is None else int(day)
+    def called_day(self, until_day: int, back: int) -> int | None:
+        """Return a day on which any device has called, `back` such days before the last of them.
+
+        Args:
+          until_day: later ones, of a clock that was ahead, do not count.
+          back: 0 or more.
+
+        Returns:
+          The day, counted from 1970; None: there were not so many.
+        """
+        rows = self._rows(
+            "SELECT day FROM called_days WHERE day <= ? ORDER BY day DESC LIMIT 1 OFFSET ?",
+            (until_day, back),
+        )
+        return int(rows[0][0]) if rows else None
 
     def count(self) -> RegisterCount:
         # Each ordinal up to the last is a device's or an empty place: no device is counted by row.
@@ -663,6 +674,8 @@ class Register:
                     " AND (coalesce(seen_day, -1) < ? OR coalesce(software, '') <> ?)",
                     (software, day, day, *part, day, software),
                 )
+            if ordinals:  # last: who waits for this row holds no other that its writer needs
+                execute("INSERT INTO called_days VALUES (?) ON CONFLICT DO NOTHING", (day,))
 
         self._transactions.write(step)
 

@@ -275,3 +275,12 @@ CREATE TABLE token_tags (
   PRIMARY KEY (token_id, tag)
 ){keyed};
 """
+
+# Days on which any device has called: the service could be reached. Those of before are known by
+# the devices that have not called since.
+CALLED_DAYS = """
+CREATE TABLE called_days (
+  day {integer} PRIMARY KEY
+){end};
+INSERT INTO called_days SELECT DISTINCT seen_day FROM devices WHERE seen_day IS NOT NULL;
+"""

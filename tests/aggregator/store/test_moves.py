@@ -94,6 +94,7 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "submissions": [(1, 1_700_000_000), (2, 0)],
     "restores": [(20, 10), (20, 10)],
     "restored_sequences": [(2, 17)],
+    "called_days": [(20_001,), (MOST,)],
     "certificates": [(bytes([5]) * 32, 0, 2, MOST), (bytes([6]) * 32, 1, -1, 0)],
     "tagged_populations": [(OPEN, bytes([8]) * 32, "site=oslo v2")],
     "outer_account": [(1, 1_000_000, 50, 1, '{"users": 3}')],

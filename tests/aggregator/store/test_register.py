@@ -381,9 +381,7 @@ class TestDevicesThatAreAway:
         monkeypatch.setattr(register_module, "_READ_AT_ONCE", 4)
         register, today = store.register, enrolled_day(store.register)
         register.tag(of(0, 1), ["v2"])
-        assert register.last_seen_day() is None
         register.note_seen([1, 4], today + 100)
-        assert register.last_seen_day() == today + 100
         register.revoke(of(2))
         before = register.standing()
         assert list(register.lapse(today)) == []
@@ -396,6 +394,14 @@ class TestDevicesThatAreAway:
         assert dict(register.changes(before).devices) == dict.fromkeys((0, 3, 5), FORGOTTEN)
         assert register.count() == RegisterCount(2, 1, 3)
         assert list(register.lapse(today + 100)) == []
+
+    def test_days_on_which_any_device_has_called_are_counted_back(self, store: Store) -> None:
+        register = store.register
+        assert register.called_day(2**31, 0) is None
+        for day, callers in ((20_003, [1, 4]), (20_001, [0]), (20_003, [2]), (20_002, [])):
+            register.note_seen(callers, day)
+        assert [register.called_day(20_003, back) for back in (0, 1, 2)] == [20_003, 20_001, None]
+        assert register.called_day(20_002, 0) == 20_001
 
     def test_an_ordinal_is_not_given_again(self, store: Store) -> None:
         today = enrolled_day(store.register)

@@ -237,7 +237,7 @@ class DevicePresence:
         int | None,
         Key(
             "a device that has not called for more days is forgotten: it has to be enrolled anew,"
-            " as another user. Revoked ones stay, and days after the last call of any do not count",
+            " as another user. Revoked ones stay, and days without a call of any do not count",
             "400",
             fixed=True,
         ),

@@ -65,7 +65,8 @@ class Collector:
 
     Args:
       pause: waits for a number of seconds between two steps; returns True to stop.
-      lapse_after_days: a device that has not called for more days is forgotten; None: none is.
+      lapse_after_days: a device that has not called on more days, of those on which any has, is
+        forgotten; None: none is.
     """
 
     def __init__(
@@ -81,7 +82,6 @@ class Collector:
         self._now_s = now_s
         self._pause = pause
         self._lapse_after_days = lapse_after_days
-        self._outage_days: int | None = None  # before this process's first call of a device
         self._woken = threading.Event()
 
     def wake(self) -> None:
@@ -142,20 +142,16 @@ class Collector:
     def _lapse(self, now_s: int) -> int:
         """Forget devices that have lapsed; return how many.
 
-        Days after the last call of any device do not count: the service was down, or its clock is
-        ahead. Those before this process's start do not count later on either: once a device has
-        called after an outage, the others are yet to do so.
+        A device's absence is counted in days on which any other one has called. On a day without a
+        call the service was down, or was not reached; a clock that is ahead adds no such days.
         """
         if self._lapse_after_days is None:
             return 0
-        last_day = self._store.register.last_seen_day()
-        if last_day is None:
+        today = now_s // SECONDS_PER_DAY
+        before_day = self._store.register.called_day(today, self._lapse_after_days)
+        if before_day is None:
             return 0
         gone = 0
-        today = now_s // SECONDS_PER_DAY
-        if self._outage_days is None:
-            self._outage_days = max(0, today - last_day)
-        before_day = min(today, last_day) - self._lapse_after_days - self._outage_days
         for part in self._store.register.lapse(before_day):
             gone += part
             if self._pause(_PAUSE_S):

@@ -222,6 +222,7 @@ STEPS = (
     _WORDS.step(steps.LEAF_KEYS),
     _WORDS.step(steps.TOKEN_TAGS),
     _WORDS.step(steps.OUTER),
+    _WORDS.step(steps.CALLED_DAYS),
 )
 VERSION = len(STEPS)
 

@@ -241,28 +241,76 @@ def test_it_collects_at_once_at_every_interval_and_when_woken(run_in: RunIn) -> 
 
 
 def test_devices_lapse_by_the_days_that_the_operator_states(run_in: RunIn) -> None:
+    """A device that calls every day keeps count for the others, which never call."""
+
     async def scenario(deployment: Deployment) -> None:
-        register = deployment.disk.store.register
+        store, pauses = deployment.disk.store, iter((True, False))
+        register = store.register
         entries = register.devices()
         day = entries[0].enrolled_day
         assert day is not None
-        register.note_seen([entries[-1].ordinal], day + 5)
-        store, pauses = deployment.disk.store, iter((True, False))
 
-        def of(now_day: int, after: int | None = 7) -> Collector:
+        def on(now_day: int, after: int | None = 7) -> Collected:
             return Collector(
                 store, KeepLimits(), lambda: now_day * DAY_S, lambda _: next(pauses), after
-            )
+            ).collect()
 
-        assert of(day + 1_000, None).collect() == NOTHING
-        # The service was down, or its clock is ahead; then a device has called, others not yet.
-        late = of(day + 1_000)
-        assert late.collect() == NOTHING
-        register.note_seen([entries[-1].ordinal], day + 1_000)
-        assert late.collect() == NOTHING
-        assert of(day + 7).collect() == NOTHING
-        assert of(day + 8).collect() == Collected(0, 0, 0, len(entries) - 1)
+        for later in range(1, 9):
+            register.note_seen([entries[-1].ordinal], day + later)
+        assert on(day + 1_000, None) == NOTHING
+        assert on(day + 7) == NOTHING
+        assert on(day + 8) == Collected(0, 0, 0, len(entries) - 1)
         assert [one.ordinal for one in register.devices()] == [entries[-1].ordinal]
-        assert of(day + 2_000).collect() == NOTHING
+        assert on(day + 2_000) == NOTHING
+
+    run_in(scenario)
+
+
+def test_no_device_lapses_for_days_on_which_it_could_not_call(run_in: RunIn) -> None:
+    """The service is down for forty days, starts, crashes, and starts again."""
+
+    async def scenario(deployment: Deployment) -> None:
+        store = deployment.disk.store
+        register = store.register
+        entries = register.devices()
+        day = entries[0].enrolled_day
+        assert day is not None
+
+        def start(now_day: int) -> Collector:
+            return Collector(store, KeepLimits(), lambda: now_day * DAY_S, lambda _: False, 7)
+
+        def call(now_day: int) -> None:
+            register.note_seen([entries[-1].ordinal], now_day)
+
+        for later in range(1, 6):
+            call(day + later)
+        first = start(day + 45)
+        assert first.collect() == NOTHING
+        call(day + 45)
+        assert first.collect() == NOTHING
+        again = start(day + 46)  # it knows nothing of the outage
+        assert again.collect() == NOTHING
+        call(day + 46)
+        assert again.collect() == NOTHING
+        assert start(day + 90).collect() == NOTHING  # down once more, or a clock that is ahead
+        call(day + 1_000)  # the eighth day
+        assert start(day + 1_001).collect() == Collected(0, 0, 0, len(entries) - 1)
+
+    run_in(scenario)
+
+
+def test_a_clock_that_was_ahead_for_long_lets_no_device_lapse(run_in: RunIn) -> None:
+    """Ten calls of days to come are none, once the clock is right again."""
+
+    async def scenario(deployment: Deployment) -> None:
+        store = deployment.disk.store
+        entries = store.register.devices()
+        day = entries[0].enrolled_day
+        assert day is not None
+        for later in (1, 2, *range(500, 510)):
+            store.register.note_seen([entries[-1].ordinal], day + later)
+        now_s = (day + 3) * DAY_S
+        collector = Collector(store, KeepLimits(), lambda: now_s, lambda _: False, 7)
+        assert collector.collect() == NOTHING
 
     run_in(scenario)

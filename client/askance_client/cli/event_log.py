@@ -135,9 +135,9 @@ class Journal:
     def connection(self, number: int, *, up: bool) -> None:
         """A connection came to be, or was lost."""
         if up:
-            _LOGGER.info("connected connection=%d", number)
+            _LOGGER.info("connected")
         else:
-            _LOGGER.warning("connection lost connection=%d", number)
+            _LOGGER.warning("connection lost")
 
     def flush(self) -> None:
         """Write down what has been counted."""
@@ -145,7 +145,7 @@ class Journal:
         if self._answered:
             _LOGGER.info("answered count=%d", self._answered)
         for reason, count in sorted(self._refused.items()):
-            _LOGGER.info("refused reason=%s count=%d", reason, count)
+            _LOGGER.info("refused count=%d reason=%s", count, reason)
         for text, count in self._texts.most_common():
             _LOGGER.info("refused count=%d text=%r", count, text)
         for failure, count in self._failed.most_common():

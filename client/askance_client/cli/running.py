@@ -92,8 +92,8 @@ def run_once(home: DeviceHome, path: Path, log_file: Path | None = None) -> dict
 def tell_once(result: dict[str, Any]) -> str:
     """The counts in a line."""
     return (
-        f"members {result['members']}: {result['answered']} answers, {result['refused']} refusals,"
-        f" {result['unacknowledged']} unacknowledged, {result['failed']} failed"
+        f"members {result['members']}: answered {result['answered']}, refused {result['refused']},"
+        f" unacknowledged {result['unacknowledged']}, failed {result['failed']}"
     )
 
 

@@ -314,7 +314,7 @@ class Gateway:
         state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
             up = _is_up(state, was)
-            if up is not None and up is not was:
+            if up is not None and up is not bool(was):  # a first try that fails has lost nothing
                 self._watcher.connection(number, up=up)
             was = up
             await channel.wait_for_state_change(state)

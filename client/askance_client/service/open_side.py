@@ -33,8 +33,7 @@ _HANDSHAKE_S = 10
 NOT_REACHED = "UNAVAILABLE"
 _HUNG_UP = (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError)
 _WRONG_PORT = " (is that the devices' port? the open address usually has port 7443)"
-_MEANINGS = (  # of texts of OpenSSL
-    ("_ALERT_", "{}" + _WRONG_PORT),
+_MEANINGS = (  # of texts of OpenSSL and of gRPC's TLS
     ("has expired", "expected a certificate that is valid by this clock, got one that ended: {}"),
     ("not yet valid", "expected a certificate that is valid by this clock, got a later one: {}"),
     ("CERTIFICATE_VERIFY_FAILED", "expected a certificate that the ca signed, got another: {}"),
@@ -137,9 +136,7 @@ class OpenSide:
                 raise OSError(0, str(error), held.address) from None
             try:
                 return not connection.sock.recv(1)
-            except OSError as error:
-                if isinstance(error, TimeoutError):
-                    raise
+            except (ssl.SSLError, ConnectionError):
                 return True
 
 
@@ -179,8 +176,13 @@ def _connection(
 def _explained(error: Exception) -> str:
     """Describe a connection that failed, with what may be set wrong."""
     text = str(error) or type(error).__name__
-    if isinstance(error, _HUNG_UP):
+    if isinstance(error, _HUNG_UP) or "_ALERT_" in text:
         return text + _WRONG_PORT
+    return explain_tls(text)
+
+
+def explain_tls(text: str) -> str:
+    """Put what is wrong with a certificate before the text of a failed connection."""
     meanings = (meaning for sign, meaning in _MEANINGS if sign in text)
     return next(meanings, "{}").format(text)
 

@@ -21,6 +21,7 @@ from askance_client.service.observable import (
     sleep_ms,
     system_jitter,
 )
+from askance_client.service.open_side import explain_tls
 
 Call: TypeAlias = aio.StreamStreamCall[bytes, bytes]
 Failure: TypeAlias = aio.AioRpcError | RemoteProtocolError
@@ -134,5 +135,5 @@ def describe(failure: Exception) -> str:
     """
     if isinstance(failure, aio.AioRpcError):
         details = " ".join((failure.details() or "no details").split())
-        return f"{failure.code().name}: {printable(details)}"
+        return f"{failure.code().name}: {printable(explain_tls(details))}"
     return str(failure) if isinstance(failure, AskanceError) else type(failure).__name__

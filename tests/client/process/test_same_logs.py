@@ -386,7 +386,7 @@ def test_two_records_leave_the_same_bytes(
     assert differences(first, second) == {}
     assert len(wire.symbols) == 2
     assert wire.symbols[0] == wire.symbols[1]
-    assert first["printed"][0].startswith("members 1: 1 answers, 0 refusals")
+    assert first["printed"][0].startswith("members 1: answered 1, refused 0")
 
 
 FAILURES: Mapping[str, Mapping[str, tuple[Callable[[Written], object], ...]]] = {

@@ -25,6 +25,7 @@ from askance_client.service import (
     system_now_s,
 )
 from askance_client.service.authority import DeviceCertificate, RenewedChannel
+from askance_client.service.streams import describe
 from askance_protos.v1 import exchange_pb2 as pb
 
 METHOD = "/service/Method"
@@ -60,6 +61,33 @@ async def until_answered(channel: aio.Channel) -> None:
         except aio.AioRpcError:
             await asyncio.sleep(0.05)
     raise AssertionError("expected an answer, got none")
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "explained"),
+    [
+        (2 * 3_600, "expected a certificate that is valid by this clock, got a later one"),
+        (-900 * 86_400, "expected a certificate that is valid by this clock, got one that ended"),
+    ],
+)
+def test_a_call_says_that_a_certificate_is_not_valid_by_this_clock(
+    begins_s: int, explained: str
+) -> None:
+    """A server's certificate lasts 825 days, and begins an hour before it is made."""
+    ca, server = self_made([], system_now_s() + begins_s)
+
+    async def failure() -> str:
+        async with serving(server.key, server.certificate) as port:
+            channel = open_channel(f"127.0.0.1:{port}", lambda: ca.certificate, longest_wait_ms=100)
+            async with channel:
+                call: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METHOD)
+                try:
+                    await call(b"x")
+                except aio.AioRpcError as error:
+                    return describe(error)
+        return ""
+
+    assert asyncio.run(failure()).startswith(f"UNAVAILABLE: {explained}: ")
 
 
 def test_a_replaced_authority_is_trusted_at_the_next_connection(tmp_path: Path) -> None:

@@ -246,6 +246,27 @@ def test_one_check_in_counts_who_failed(
     assert all(failure.startswith("UNAUTHENTICATED") for failure in outcome.failures)
 
 
+def test_no_connection_is_lost_before_there_was_one(
+    world: Any, store: SqliteStore, settings: Any, run: Any
+) -> None:
+    """While the aggregator is away, failures alone are noted."""
+    world.enrol(store, 1)
+    notes, port = Notes(), free_port()
+
+    async def serve() -> None:
+        async with running(gateway(world, f"127.0.0.1:{port}", notes, [MemoryLedger()])):
+            await until(lambda: len(notes.failures) > 1)
+            assert notes.connections == []
+            later = await asyncio.to_thread(
+                lambda: AggregatorServer.start(store, port=port, settings=settings)
+            )
+            await until(lambda: bool(notes.connections))
+            await asyncio.to_thread(later.stop)
+
+    run(serve())
+    assert notes.connections[0] == (0, True)
+
+
 def test_an_aggregator_that_comes_back_is_told_of(
     world: Any, store: SqliteStore, settings: Any, run: Any
 ) -> None:

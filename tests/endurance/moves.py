@@ -6,8 +6,13 @@ for the audit log, to which each run adds. Then a smaller one is moved to and fr
 random moments. After each kill exactly one of the two stores may open, with all that was put into
 it, or none if the source was marked already; the same command, killed again or not, has to finish.
 
+Moments between the two marks are a few milliseconds, which chance does not hit. So more moves, in
+both directions, are killed there: a program around the command stops it at one of `BETWEEN`, says
+so, and is killed. Before the source's mark is durable the source has to open, afterwards none; a
+move of the marked source to another target has to be refused; and the command has to finish.
+
     python tests/endurance/moves.py [--quick] [--devices 100000] [--studies 50] [--reports 20000]
-      [--points 20] [--seed 0] [--json]
+      [--points 20] [--between 12] [--seed 0] [--json]
 
 It exits 1 where something does not hold.
 """
@@ -23,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -48,6 +54,32 @@ from askance_client.messages import SignedStudy
 from tests.postgresql import PostgresqlServer
 
 ASKANCE = [sys.executable, "-c", "import sys; from askance.cli import main; sys.exit(main())"]
+# The command, which stops for ever at the moment that its first word names, and says so.
+STOPPING = """
+import sys, threading
+from askance_aggregator.store import moves
+moment, write = sys.argv.pop(1), moves.write_mark
+
+def stop_at(reached):
+    if reached == moment:
+        print("stopped", flush=True)
+        threading.Event().wait()
+
+def write_and_stop(execute, mark):
+    part = "opens" if mark is None else "closes" if not mark.unfinished else "begins"
+    stop_at(f"{part}: before")
+    write(execute, mark)
+    stop_at(f"{part}: within")
+
+moves.write_mark = write_and_stop
+from askance.cli import main
+sys.exit(main())
+"""
+BETWEEN = {  # within the transactions of the marks; what opens after a kill there
+    "closes: within": "source",
+    "opens: before": "none",
+    "opens: within": "none",
+}
 BATCH = 4096
 KILLED = (5_000, 10, 5_000)  # devices, studies and reports of the store that is killed
 LEAST_S = 0.3  # before a kill: the interpreter starts
@@ -67,6 +99,7 @@ class Figures:
     kills: int = 0
     ended_before: int = 0
     opened: dict[str, int] = field(default_factory=lambda: {"source": 0, "target": 0, "none": 0})
+    between: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BETWEEN, 0))
 
 
 def request_of(study: int) -> bytes:
@@ -126,22 +159,26 @@ class Mover:
             fill(store, *sizes, seed)
         self.expected = content(self.location, self.studies)
 
-    def start(self, target: StoreLocation) -> subprocess.Popen[str]:
+    def start(
+        self, target: StoreLocation, program: Sequence[str] = ASKANCE
+    ) -> subprocess.Popen[str]:
         """Start the command that moves the store there."""
         words = ["aggregator", "migrate", "--config", str(self._configuration), "--json"]
         words += ["--store", str(self.location), "--to", str(target)]
-        return subprocess.Popen([*ASKANCE, *words], stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        return subprocess.Popen([*program, *words], stdout=pipe, stderr=pipe, text=True)
 
     def move(self, target: StoreLocation) -> tuple[dict[str, str], float, float]:
         """Move the store to its end; return tables' digests, seconds and the peak in MB."""
         started = time.monotonic()
         process = self.start(target)
         assert process.stdout is not None
-        printed = process.stdout.read()
+        assert process.stderr is not None
+        printed, failed = process.stdout.read(), process.stderr.read()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise AssertionError(f"migrate --to {target}: exit code {process.returncode}")
+            raise AssertionError(f"migrate --to {target}: {process.returncode}: {failed}")
         self.location = target
         tables = json.loads(printed)["tables"]
         digests = {name: table["digest"] for name, table in tables.items() if name != "audit"}
@@ -185,6 +222,30 @@ def kill(mover: Mover, targets: list[StoreLocation], points: int, seed: int, see
         expect(content(target, mover.studies) == mover.expected, "the moved store is not equal")
 
 
+def kill_between(
+    mover: Mover, target: StoreLocation, other: StoreLocation, moment: str, seen: Figures
+) -> None:
+    """Kill a move at a named moment beside the marks, and finish it."""
+    process = mover.start(target, (sys.executable, "-c", STOPPING, moment))
+    assert process.stdout is not None
+    try:
+        expect(process.stdout.readline() == "stopped\n", f"expected a move to come to {moment}")
+    finally:
+        process.kill()
+        process.communicate()
+    found = content(mover.location, mover.studies), content(target, mover.studies)
+    which = "source" if found[0] else "target" if found[1] else "none"
+    expect(None in found, f"{moment}: expected one store that opens, found two")
+    expect(which == BETWEEN[moment], f"{moment}: expected {BETWEEN[moment]} to open, found {which}")
+    expect({*found} <= {None, mover.expected}, f"{moment}: the {which} is not whole after a kill")
+    if which == "none":
+        _, failed = (refused := mover.start(other)).communicate()
+        expect(refused.returncode != 0 and "was moved to" in failed, f"{moment}: {failed}")
+    mover.move(target)
+    expect(content(target, mover.studies) == mover.expected, "the moved store is not equal")
+    seen.between[moment] += 1
+
+
 def main() -> int:
     """Move, kill, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -193,13 +254,14 @@ def main() -> int:
     parser.add_argument("--studies", type=int, default=50)
     parser.add_argument("--reports", type=int, default=20_000, help="of each study")
     parser.add_argument("--points", type=int, default=20, help="kills")
+    parser.add_argument("--between", type=int, default=12, help="kills beside the two marks")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     sizes = (given.devices, given.studies, given.reports)
-    points = given.points
+    points, between = given.points, given.between
     if given.quick:
-        sizes, points = (2_000, 4, 1_000), 4
+        sizes, points, between = (2_000, 4, 1_000), 4, 6
     seen = Figures(sizes[0], sizes[1], sizes[1] * min(sizes[0], sizes[2]))
     with PostgresqlServer.running() as server, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -219,6 +281,14 @@ def main() -> int:
         for number in range(4 * points):
             targets += [database() if number % 2 else SqliteLocation(folder / f"to-{number}")]
         kill(small, targets, points, given.seed, seen)
+        for number in range(between):
+            new: list[StoreLocation]
+            if isinstance(small.location, PostgresqlLocation):
+                new = [SqliteLocation(folder / f"between-{number}-{one}") for one in "ab"]
+            else:
+                new = [database(), database()]
+            # Three moments and two directions: each moment in each of them.
+            kill_between(small, new[0], new[1], [*BETWEEN][number // 2 % len(BETWEEN)], seen)
     if given.json:
         print(json.dumps(asdict(seen)))
         return 0
@@ -230,6 +300,8 @@ def main() -> int:
         f" {seen.opened['target']}, none after {seen.opened['none']}; no store lacked anything;"
         f" {seen.ended_before} moves ended before their kill"
     )
+    moments = ", ".join(f"{count} at {moment!r}" for moment, count in seen.between.items())
+    print(f"killed beside the two marks: {moments}; each was then finished by the same command")
     return 0
 
 

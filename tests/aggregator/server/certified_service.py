@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -34,6 +35,20 @@ from askance_client.addresses import Address
 LIFE_S = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceKeys:
+    """Certificates and keys of a service that is started again."""
+
+    ca: Certified
+    server: Certified
+    of_devices: Certified
+
+    @classmethod
+    def made(cls, now_s: int) -> ServiceKeys:
+        """Make an authority, the server's certificate, and the authority of devices."""
+        return cls(*self_made([], now_s), devices_authority(now_s))
+
+
 class CertifiedService:
     """A service and its outer process, until `stop`.
 
@@ -47,6 +62,8 @@ class CertifiedService:
       advertised: where devices are told to call; None: at the host that they know.
       connect_every_ms: between two check-ins by Connect; 0: there are none.
       origins: of pages that check in so.
+      keys: of a service before, which a later one goes on with; None: new ones.
+      ports: where all others call, and where devices with certificates do; 0: a free one.
     """
 
     def __init__(
@@ -61,9 +78,12 @@ class CertifiedService:
         advertised: Address | None = None,
         connect_every_ms: int = 0,
         origins: tuple[str, ...] = (),
+        keys: ServiceKeys | None = None,
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
-        self.ca, server = self_made([], now_s())
-        self.of_devices = devices_authority(now_s())
+        self.keys = keys or ServiceKeys.made(now_s())
+        self.ca, server = self.keys.ca, self.keys.server
+        self.of_devices = self.keys.of_devices
         self.issuer = authority_of(self.of_devices, now_s, life_s)
         credentials = grpc.ssl_server_credentials(
             [(server.key, server.certificate)],
@@ -78,7 +98,7 @@ class CertifiedService:
             devices=not needed,
         )
         with ExitStack() as held:
-            listening = held.enter_context(listen_at(Address("127.0.0.1", 0)))
+            listening = held.enter_context(listen_at(Address("127.0.0.1", ports[0])))
             inner = held.enter_context(InnerSocket())
             certified = CertifiedListener(
                 credentials, self.issuer, now_s, inner, needed, advertised, connect_every_ms
@@ -87,7 +107,7 @@ class CertifiedService:
             services = (lambda server, _: health.add_to(server),)
             parts = ServerParts(certified=certified, enrolment=enrolment, services=services)
             self.server = held.enter_context(
-                AggregatorServer.start(store, settings=settings, parts=parts)
+                AggregatorServer.start(store, port=ports[1], settings=settings, parts=parts)
             )
             self.outer = held.enter_context(OuterProcess(listening, inner, outer))
             self.address = f"127.0.0.1:{listening.getsockname()[1]}"

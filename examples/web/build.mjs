@@ -26,7 +26,6 @@ await build({
     record_thread: join(PACKAGE, "src/browser/record_thread.ts"),
   },
   alias: { "askance-client": join(PACKAGE, "src") },
-  nodePaths: [join(PACKAGE, "node_modules")],
   define: { SETTINGS: JSON.stringify(settings) },
   outdir: out,
   bundle: true,

@@ -19,6 +19,7 @@ CLIENT = PACKAGE.parents[1] / "client" / "askance_client"
 MAX_CORE_LINES = 3_000  # code lines of what decides privacy, as in the client
 OWN = {
     "integers": "whole numbers of any size and their bytes, which Python has",
+    "codec/wire": "messages as bytes, which Python's protobuf library reads and writes",
     "randomizers/shake_128": "SHAKE-128, which WebCrypto lacks",
 }
 """Modules of the core that have no namesake in Python, each with the reason."""

@@ -100,18 +100,18 @@ export const DEFECTS: readonly Defect[] = [
   defect(
     "query",
     "unknown_fields_are_skipped",
-    "codec/parsing.ts",
-    "if (form === undefined ||",
-    "if (form === undefined && wire === 0) {\n" +
-      "      at = varintEnd(data, at, to);\n" +
+    "codec/wire.ts",
+    "if (field === undefined ||",
+    "if (field === undefined && wire === VARINT) {\n" +
+      "      at = readVarint(data, at, to);\n" +
       "      continue;\n" +
       "    }\n" +
-      "    if (form === undefined ||",
+      "    if (field === undefined ||",
   ),
   defect(
     "query",
     "numbers_of_more_than_five_bytes_are_refused",
-    "codec/parsing.ts",
+    "codec/wire.ts",
     "MAX_VARINT = 10",
     "MAX_VARINT = 5",
   ),
@@ -260,15 +260,15 @@ export const DEFECTS: readonly Defect[] = [
   defect(
     "query",
     "an_inner_message_may_pass_its_end",
-    "codec/parsing.ts",
-    "if (end > to)",
-    "if (end > data.length)",
+    "codec/wire.ts",
+    "if (at > to)",
+    "if (at > data.length)",
   ),
   defect(
     "request",
     "a_number_may_have_another_wire_type",
-    "codec/parsing.ts",
-    "(wire !== form.wire && !(form.packed && wire === 2))",
+    "codec/wire.ts",
+    "(wire !== (varint ? VARINT : LENGTH) && !isPacked)",
     "false",
   ),
   defect(

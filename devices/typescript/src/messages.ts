@@ -1,46 +1,17 @@
 /** Values that pass between an aggregator and a device. `codec` turns these into bytes and back. */
 
 import { InvalidParameter } from "./errors.js";
+import { Reason } from "./protos/askance_protos/v1/exchange_pb.js";
 import { QueryKind, type Query, type Schema } from "./queries/index.js";
 import type { Randomizer } from "./randomizers/index.js";
+
+/** Reasons of refusals, and statuses of delivered reports; `Reason.WAITING` stays on the device. */
+export { Reason, Status as AckStatus } from "./protos/askance_protos/v1/exchange_pb.js";
 
 export const MAX_WAVES = 16;
 export const MAX_EVERY_DAYS = 3_660; // ten years
 export const MAX_EPOCHS = 1_024;
 export const DEFAULT_ANSWERS = 4_096; // of a study that signs no number
-
-/** Reason for a device's refusal. The numbers are the wire's. */
-export enum Reason {
-  MALFORMED = 1,
-  UNKNOWN_STUDY = 2,
-  UNTRUSTED_KEY = 3,
-  BAD_SIGNATURE = 4,
-  EXPIRED = 5,
-  SCHEMA_MISMATCH = 6,
-  FIELD_NOT_ALLOWED = 7,
-  INVALID_QUERY = 8,
-  INVALID_RANDOMIZER = 9,
-  LEVELS_MISMATCH = 10,
-  OVER_STUDY_BUDGET = 11,
-  OVER_DAY_BUDGET = 12,
-  OVER_LIFE_BUDGET = 13,
-  CLOCK_MOVED_BACK = 14,
-  WRONG_EPOCH = 15,
-  REFRESH_TOO_EARLY = 16,
-  OVER_WINDOW_BUDGET = 17,
-  NOT_APPROVED = 18,
-  WAITING = 19, // stays on the device: no report leaves while the owner has not decided
-}
-
-/** Status of a delivered report. The numbers are the wire's. */
-export enum AckStatus {
-  ACCEPTED = 1,
-  DUPLICATE = 2,
-  CONFLICT = 3,
-  LATE = 4,
-  UNKNOWN = 5,
-  MALFORMED = 6,
-}
 
 /** A device's ordinary 'no': a function of the history of requests, never of the record. */
 export class Refusal {

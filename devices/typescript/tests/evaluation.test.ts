@@ -4,9 +4,7 @@ import { readFileSync } from "node:fs";
 import { mock, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-
-import { decodeReport, decodeSchema, parse } from "../src/codec/index.js";
+import { decodeReport, decodeSchema, encode, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
@@ -17,8 +15,6 @@ import { fromHex } from "../src/integers.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
 import { startThread } from "../src/node/threads.js";
 import { RequestSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
-import { QuerySchema } from "../src/protos/askance_protos/v1/query_pb.js";
-import { RandomizerSchema } from "../src/protos/askance_protos/v1/randomizer_pb.js";
 import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
 import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins } from "../src/randomizers/index.js";
@@ -227,20 +223,18 @@ test("an owner who denies while the record is worked on is charged nothing", asy
 
 test("after a missed draw its class of weights is refused for the hour, lighter ones are not", async () => {
   const { device, time } = await met();
-  const { studyDigest } = fromBinary(RequestSchema, payload);
+  const { studyDigest } = parse(RequestSchema, payload);
+  const none = { args: [], name: "", constants: [], frac: 0 };
   const nodes = [
-    { op: Op.FIELD, name: "smoker" },
-    { op: Op.VECTOR, args: new Array(1024).fill(0) },
+    { ...none, op: Op.FIELD, name: "smoker" },
+    { ...none, op: Op.VECTOR, args: new Array(1024).fill(0) },
   ];
   const hypercube = { components: 1024, radius: 511, threshold: 3n << 62n };
-  const heavy = toBinary(
-    RequestSchema,
-    create(RequestSchema, {
-      studyDigest,
-      query: create(QuerySchema, { kind: QueryKind.VECTOR, nodes, low: 0n, high: 1n }),
-      randomizer: create(RandomizerSchema, { family: { case: "hypercubeResponse", value: hypercube } }),
-    }),
-  );
+  const heavy = encode(RequestSchema, {
+    studyDigest,
+    query: { kind: QueryKind.VECTOR, nodes, low: 0n, high: 1n, default: 0n },
+    randomizer: { family: { case: "hypercubeResponse", value: hypercube } },
+  });
   const asked = async () => {
     const turn = await device.begin([heavy, payload]);
     turn.close();

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { create, toBinary } from "@bufbuild/protobuf";
-
+import { encode } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
@@ -81,12 +80,9 @@ test("nothing is sent while work on a record may run, nor off the grid", async (
     nowS: () => 0,
     examiner: new Examiner(),
   });
-  const asking = toBinary(
-    CheckInResponseSchema,
-    create(CheckInResponseSchema, { requests: [new Uint8Array([1])] }), // it is refused
-  );
+  const asking = encode(CheckInResponseSchema, { requests: [new Uint8Array([1])] }); // it is refused
   const acknowledging = (requestDigest: Uint8Array) =>
-    toBinary(CheckInResponseSchema, create(CheckInResponseSchema, { acks: [{ requestDigest, status: 1 }] }));
+    encode(CheckInResponseSchema, { acks: [{ requestDigest, status: 1 }] });
   const events: string[] = [];
   let time = 0;
   let calls = 0;

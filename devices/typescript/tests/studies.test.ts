@@ -1,24 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { create, toBinary } from "@bufbuild/protobuf";
-
-import { decodeStudy, verifyStudy } from "../src/codec/index.js";
+import { decodeStudy, encode, verifyStudy } from "../src/codec/index.js";
 import { AskanceError } from "../src/errors.js";
 import { StudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 
-function study(parameters: string[], conduct?: { beta: string; confidence: string }): Uint8Array {
-  return toBinary(
-    StudySchema,
-    create(StudySchema, {
-      nonce: new Uint8Array(16),
-      parameters: parameters.map((name) => ({ name, value: "" })),
-      schema: { name: "s", fields: [{ name: "a", type: { case: "bit", value: {} } }] },
-      budgetNanoNats: 1n,
-      expiresUnixS: 1n,
-      ...(conduct && { conduct }),
-    }),
-  );
+const FIELD = { name: "a", type: { case: "bit", value: {} }, required: false, title: "" } as const;
+
+function study(parameters: string[], fractions?: { beta: string; confidence: string }): Uint8Array {
+  return encode(StudySchema, {
+    nonce: new Uint8Array(16),
+    parameters: parameters.map((name) => ({ name, value: "" })),
+    schema: { name: "s", version: 0, fields: [FIELD] },
+    budgetNanoNats: 1n,
+    expiresUnixS: 1n,
+    conduct: fractions && { ...fractions, roundDeadlineS: 0, leastAnswers: 0n, waves: 0 },
+  });
 }
 
 test("parameters ascend by code points, which the units of UTF-16 do not", () => {

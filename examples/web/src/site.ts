@@ -1,8 +1,6 @@
 /** Settings of the site that serves the page, put in when it is built. */
 
-import { fromJson, type JsonValue } from "@bufbuild/protobuf";
-import { Aggregator, decodeSchema, parseEpsilon, Policy, type Post } from "askance-client/index.js";
-import { SchemaSchema } from "askance-client/protos/askance_protos/v1/schema_pb.js";
+import { Aggregator, parseEpsilon, Policy, schemaFromJson, type Post } from "askance-client/index.js";
 
 /** The settings; `schema` is an askance.v1.Schema as JSON, budgets are in nats. */
 interface Settings {
@@ -14,7 +12,7 @@ interface Settings {
   readonly day_epsilon?: string;
   readonly study_epsilon?: string;
   readonly fields?: readonly string[];
-  readonly schema: JsonValue;
+  readonly schema: unknown;
   readonly release_ms?: number;
   readonly least_wait_ms?: number;
 }
@@ -24,7 +22,7 @@ declare const SETTINGS: Settings;
 const budget = (text: string | undefined) => (text === undefined ? null : parseEpsilon(text));
 
 export const site = SETTINGS;
-export const schema = decodeSchema(fromJson(SchemaSchema, SETTINGS.schema));
+export const schema = schemaFromJson(SETTINGS.schema);
 export const choices = {
   analysts: SETTINGS.analysts,
   lifeNanoNats: parseEpsilon(SETTINGS.life_epsilon),

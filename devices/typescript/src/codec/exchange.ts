@@ -1,7 +1,5 @@
 /** Requests and reports on the wire. */
 
-import { create, toBinary } from "@bufbuild/protobuf";
-
 import { RemoteProtocolError } from "../errors.js";
 import { Reason, Refusal, roundingCoins, type Report, type Request } from "../messages.js";
 import {
@@ -9,12 +7,11 @@ import {
   RequestSchema,
   type Report as ReportMessage,
 } from "../protos/askance_protos/v1/exchange_pb.js";
-import { QuerySchema } from "../protos/askance_protos/v1/query_pb.js";
-import { RandomizerSchema } from "../protos/askance_protos/v1/randomizer_pb.js";
 import type { Schema } from "../queries/index.js";
 import { parse } from "./parsing.js";
 import { decodeQuery } from "./queries.js";
 import { decodeRandomizer } from "./randomizers.js";
+import { encode } from "./wire.js";
 
 export const DIGEST_BYTES = 32;
 const MAX_REPORT_BYTES = 16 * 1024; // the longest set takes 8 kB
@@ -41,9 +38,8 @@ export function studyOf(payload: Uint8Array): Uint8Array {
  */
 export function decodeRequest(payload: Uint8Array, schema: Schema): Request {
   const message = parse(RequestSchema, payload);
-  // Absent messages are empty ones: a query without a kind, a randomizer without a family.
-  const query = decodeQuery(message.query ?? create(QuerySchema), schema);
-  const randomizer = decodeRandomizer(message.randomizer ?? create(RandomizerSchema));
+  const query = decodeQuery(message.query, schema);
+  const randomizer = decodeRandomizer(message.randomizer);
   return {
     studyDigest: message.studyDigest,
     round: message.round,
@@ -62,19 +58,13 @@ export function decodeRequest(payload: Uint8Array, schema: Schema): Request {
  */
 export function encodeReport(report: Report): Uint8Array {
   const { outcome } = report;
-  return toBinary(
-    ReportSchema,
-    create(ReportSchema, {
-      requestDigest: report.requestDigest,
-      outcome:
-        outcome instanceof Refusal
-          ? { case: "refusal", value: { reason: outcome.reason as number } }
-          : { case: "symbol", value: outcome },
-      chargedNanoNats: report.chargedNanoNats,
-      spentNanoNats: report.spentNanoNats,
-      sequence: report.sequence,
-    }),
-  );
+  return encode(ReportSchema, {
+    ...report,
+    outcome:
+      outcome instanceof Refusal
+        ? { case: "refusal", value: { reason: outcome.reason } }
+        : { case: "symbol", value: outcome },
+  });
 }
 
 /**
@@ -87,13 +77,7 @@ export function decodeReport(data: Uint8Array): Report {
   if (message.requestDigest.length !== DIGEST_BYTES) {
     throw new RemoteProtocolError(`report: expected a request digest of ${DIGEST_BYTES} bytes`);
   }
-  return {
-    requestDigest: message.requestDigest,
-    outcome: decodeOutcome(message.outcome),
-    chargedNanoNats: message.chargedNanoNats,
-    spentNanoNats: message.spentNanoNats,
-    sequence: message.sequence,
-  };
+  return { ...message, outcome: decodeOutcome(message.outcome) };
 }
 
 function decodeOutcome(outcome: ReportMessage["outcome"]): Uint8Array | Refusal {
@@ -101,7 +85,7 @@ function decodeOutcome(outcome: ReportMessage["outcome"]): Uint8Array | Refusal 
     case "symbol":
       return outcome.value;
     case "refusal": {
-      const reason: number = outcome.value.reason;
+      const { reason } = outcome.value;
       if (Reason[reason] === undefined) {
         throw new RemoteProtocolError(`report: expected a known reason, found number ${reason}`);
       }

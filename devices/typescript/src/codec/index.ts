@@ -4,4 +4,5 @@ export { DIGEST_BYTES, decodeReport, decodeRequest, encodeReport, studyOf } from
 export { MAX_MESSAGE_BYTES, digestOf, parse } from "./parsing.js";
 export { decodeQuery } from "./queries.js";
 export { decodeRandomizer } from "./randomizers.js";
-export { STUDY_CONTEXT, decodeSchema, decodeStudy, verifyStudy } from "./studies.js";
+export { encode } from "./wire.js";
+export { STUDY_CONTEXT, decodeSchema, decodeStudy, schemaFromJson, verifyStudy } from "./studies.js";

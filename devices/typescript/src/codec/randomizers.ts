@@ -24,8 +24,9 @@ import {
  * @throws RemoteProtocolError: no family, or a table with a wrong number of entries.
  * @throws InvalidParameter: rows that do not sum to 2^64, an infinite loss, a parameter out of range.
  */
-export function decodeRandomizer({ family }: RandomizerMessage): Randomizer {
-  switch (family.case) {
+export function decodeRandomizer(message: RandomizerMessage | undefined): Randomizer {
+  const family = message?.family;
+  switch (family?.case) {
     case "table":
       return decodeTable(family.value);
     case "kAryResponse":

@@ -1,7 +1,5 @@
 /** Studies on the wire, and the analyst's signature over them. */
 
-import { create } from "@bufbuild/protobuf";
-
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { gcd, joined } from "../integers.js";
 import {
@@ -22,6 +20,7 @@ import { StudySchema, type Study } from "../protos/askance_protos/v1/study_pb.js
 import { Bit, Bits, Category, Integer, Label, Real, Schema, type Field } from "../queries/index.js";
 import { utf8 } from "../queries/canonical.js";
 import { parse } from "./parsing.js";
+import { fromJson } from "./wire.js";
 
 /** A signature made for anything else is not one for a study. */
 export const STUDY_CONTEXT = utf8("askance study v1\0");
@@ -43,6 +42,15 @@ export function decodeSchema(message: SchemaMessage): Schema {
     throw new RemoteProtocolError("schema: expected distinct names, found one twice");
   }
   return new Schema(message.name, message.version, fields);
+}
+
+/**
+ * The schema in an `askance.v1.Schema` as JSON, of a configuration.
+ *
+ * @throws InvalidParameter, RemoteProtocolError: it is none.
+ */
+export function schemaFromJson(json: unknown): Schema {
+  return decodeSchema(fromJson(SchemaSchema, json));
 }
 
 function decodeField({ type, required }: FieldMessage): Field {
@@ -85,7 +93,7 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
   if (!isSorted(message.parameters.map((parameter) => parameter.name))) {
     throw new RemoteProtocolError("study: expected parameters sorted by name, none twice");
   }
-  const schema = decodeSchema(message.schema ?? create(SchemaSchema));
+  const schema = decodeSchema(message.schema ?? { name: "", version: 0, fields: [] });
   if (!isSorted(message.fields) || !message.fields.every((name) => schema.fields.has(name))) {
     throw new RemoteProtocolError("study: expected fields of its schema sorted, none twice");
   }

@@ -7,15 +7,12 @@
 import { mkdir, readFile, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-import { fromJson } from "@bufbuild/protobuf";
-
 import { parseEpsilon } from "../accounting/index.js";
-import { decodeSchema } from "../codec/index.js";
+import { schemaFromJson } from "../codec/index.js";
 import type { PolicyChoices } from "../device/policy.js";
 import { InvalidParameter, StoreError, StoreFailed } from "../errors.js";
 import { fromHex, toHex } from "../integers.js";
 import type { ConsentRule, ConsentStorage, KnownStudy } from "../owner/consents.js";
-import { SchemaSchema } from "../protos/askance_protos/v1/schema_pb.js";
 import type { Schema } from "../queries/index.js";
 import { DeviceClient } from "../embedding.js";
 import { Aggregator } from "../service/connect.js";
@@ -103,7 +100,7 @@ export class Folder {
 
   async schema(): Promise<Schema> {
     const { schema } = this.configuration;
-    return decodeSchema(fromJson(SchemaSchema, parsedJson(schema, await readFile(this.at(schema), "utf8"))));
+    return schemaFromJson(parsedJson(schema, await readFile(this.at(schema), "utf8")));
   }
 
   async authority(): Promise<string | null> {

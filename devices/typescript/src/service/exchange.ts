@@ -1,8 +1,6 @@
 /** Exchange between a device and its aggregator, as values and as bytes. */
 
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-
-import { DIGEST_BYTES, MAX_MESSAGE_BYTES, parse } from "../codec/index.js";
+import { DIGEST_BYTES, MAX_MESSAGE_BYTES, encode, parse } from "../codec/index.js";
 import { RemoteProtocolError } from "../errors.js";
 import { AckStatus, type SignedStudy } from "../messages.js";
 import {
@@ -47,16 +45,14 @@ export interface Response {
 
 /** The bytes of what a device says. */
 export function encodeCheckIn(message: CheckIn): Uint8Array<ArrayBuffer> {
-  const { reports, knownStudies } = message;
-  const whole = { reports: [...reports], knownStudies: [...knownStudies] };
-  return toBinary(CheckInRequestSchema, create(CheckInRequestSchema, whole));
+  return encode(CheckInRequestSchema, message);
 }
 
 /** The bytes of an enrolment: devices, each as its id and the SHA-256 of its token. */
 export function encodeEnrol(
   devices: readonly { deviceId: Uint8Array; tokenDigest: Uint8Array }[],
 ): Uint8Array<ArrayBuffer> {
-  return toBinary(EnrolRequestSchema, create(EnrolRequestSchema, { devices: [...devices] }));
+  return encode(EnrolRequestSchema, { devices });
 }
 
 /** The numbers of new devices and of devices that were enrolled already. */
@@ -90,7 +86,7 @@ function entriesOf(requests: readonly Uint8Array[]): number {
   let total = 0;
   for (const payload of requests) {
     try {
-      const { randomizer } = fromBinary(RequestSchema, payload, { readUnknownFields: false });
+      const { randomizer } = parse(RequestSchema, payload);
       if (randomizer?.family.case === "table") {
         const { levels, symbols } = randomizer.family.value;
         total += Math.min(levels * symbols, MAX_LEVELS * MAX_SYMBOLS);

@@ -7,7 +7,9 @@ Invariants, in the order in which a request meets them:
 
 1. An origin that the operator does not list gets no permission, and none of its calls is passed on.
 2. A request that is none of these calls is refused by its head alone.
-3. An address whose calls were refused too often lately is not looked up (`RefusedAddresses`).
+3. Calls of one kind from an address that were refused too often lately are not looked up
+   (`RefusedAddresses`), but for those with credentials that were known lately
+   (`KnownCredentials`): a device answers for no neighbour.
 4. The aggregator is given credentials, which the head has, of bounded size and encoded anew. It
    says whether it knows the caller.
 5. Only then the body is read, of the stated size, within a time of its own, and passed on.
@@ -23,6 +25,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from http import HTTPStatus
 
 from askance_aggregator.server.outer.addresses import Network, group_of, read_ip
@@ -60,6 +63,7 @@ _ALLOWED = sorted(
 _PREFLIGHT_S = 7_200  # for which a browser may remember a permission; none remembers it for longer
 _REFUSALS, _WINDOW_S = 30, 60.0
 _ADDRESSES = 4_096
+_KNOWN = 1 << 16  # credentials, some 130 bytes each
 _UNKNOWN_CALLERS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
@@ -71,8 +75,51 @@ class Reply:
     whole: bool = True
 
 
+class KnownCredentials:
+    """Credentials that the aggregator has known lately, as digests under a key of this process.
+
+    The latest are kept, and none that was refused since. They decide which calls are looked up, not
+    who is let in.
+
+    Args:
+      key: 16 random bytes or more; a digest says nothing without them.
+      most: credentials that are kept.
+    """
+
+    def __init__(self, key: bytes, most: int = _KNOWN) -> None:
+        self._key = key
+        self._most = most
+        self._digests: dict[bytes, None] = {}  # the latest last
+
+    def digest(self, path: str, metadata: Metadata) -> bytes:
+        """Return the digest of a call's credentials; what else the head says does not count."""
+        parts = [path.encode()]
+        for name, value in sorted(metadata):
+            if name not in _COMMON:
+                data = value if isinstance(value, bytes) else value.encode()
+                parts += [name.encode(), len(data).to_bytes(4), data]
+        return blake2b(b"".join(parts), key=self._key, digest_size=16).digest()
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._digests
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def note(self, digest: bytes) -> None:
+        """Keep credentials that the aggregator knows."""
+        self._digests.pop(digest, None)
+        self._digests[digest] = None
+        if len(self._digests) > self._most:
+            del self._digests[next(iter(self._digests))]
+
+    def forget(self, digest: bytes) -> None:
+        """Drop credentials that the aggregator has refused."""
+        self._digests.pop(digest, None)
+
+
 class RefusedAddresses:
-    """Addresses whose callers were refused lately.
+    """Addresses whose callers were refused lately, per kind of call.
 
     It holds some thousands at most; past that the oldest are forgotten.
 
@@ -110,6 +157,7 @@ class ConnectCalls:
       origins: of pages that may call.
       trusted: networks of proxies, whose addresses have no limit.
       refused: addresses whose callers were refused lately.
+      known: credentials that were known lately.
       body_s: seconds for a body, once its caller is known.
     """
 
@@ -119,12 +167,14 @@ class ConnectCalls:
         origins: Collection[str],
         trusted: tuple[Network, ...],
         refused: RefusedAddresses,
+        known: KnownCredentials,
         body_s: float = BODY_S,
     ) -> None:
         self._passing = passing
         self._origins = origins
         self._trusted = trusted
         self._refused = refused
+        self._known = known
         self._body_s = body_s
 
     async def answer(self, head: HttpHead, reader: asyncio.StreamReader, caller: str) -> Reply:
@@ -168,10 +218,11 @@ class ConnectCalls:
         within_s = _checked(head)
         size = body_bytes(head, _BODIES[head.path])
         metadata = _credentials(head)
-        group = self._group(caller)
-        if left_s := self._refused.left_s(group):
+        group, digest = self._group(caller, head.path), self._known.digest(head.path, metadata)
+        is_trusted = digest in self._known
+        if not is_trusted and (left_s := self._refused.left_s(group)):
             retry = (_TRAILER + _RETRY, str(round(1000 * left_s) + 1))
-            text = "calls: expected fewer that are refused from this address"
+            text = "calls: expected fewer that are refused from this address, or known credentials"
             status = HTTPStatus.TOO_MANY_REQUESTS
             error = _error(status, "RESOURCE_EXHAUSTED", text, [*shared, retry])
             return Reply(error, whole=False)
@@ -180,6 +231,7 @@ class ConnectCalls:
         async def body() -> bytes:
             nonlocal known, whole
             known = True
+            self._known.note(digest)
             async with asyncio.timeout(self._body_s):
                 data = await read_body(reader, size)
             whole = True
@@ -194,16 +246,21 @@ class ConnectCalls:
             code, details, data, trailing = "DEADLINE_EXCEEDED", text, b"", ()
         if code == "OK":
             return Reply(answer(HTTPStatus.OK, data, shared, _KIND))
-        # A caller that waits for less than the look-up takes is not told, and is counted as well.
-        if code in _UNKNOWN_CALLERS or (code == "DEADLINE_EXCEEDED" and not known):
+        if code in _UNKNOWN_CALLERS:
+            self._known.forget(digest)
+            self._refused.note(group)
+        elif code == "DEADLINE_EXCEEDED" and not known and not is_trusted:
+            # A caller that waits for less than the look-up takes is not told, and is counted.
             self._refused.note(group)
         shared += [(_TRAILER + key, str(value)) for key, value in trailing if key == _RETRY]
         status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
         return Reply(_error(status, code, details, shared), whole)
 
-    def _group(self, caller: str) -> str:
+    def _group(self, caller: str, path: str) -> str:
+        """Return the name of an address and a kind of call; empty: without a limit."""
         found = read_ip(caller)
-        return "" if found is None else group_of(found, self._trusted)
+        group = "" if found is None else group_of(found, self._trusted)
+        return group and f"{group} {path}"
 
 
 def is_connect(head: HttpHead) -> bool:

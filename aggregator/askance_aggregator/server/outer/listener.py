@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import ssl
 import tempfile
@@ -20,6 +21,7 @@ from askance_aggregator.server.outer.addresses import caller_address, group_of, 
 from askance_aggregator.server.outer.connect_calls import (
     BODY_S,
     ConnectCalls,
+    KnownCredentials,
     RefusedAddresses,
     is_connect,
 )
@@ -75,6 +77,7 @@ class OuterListener:
         self._addresses: dict[str, str] = {}  # of the callers behind connections to gRPC
         self._numbers = iter(range(1 << 62))
         self._refused = RefusedAddresses(time.monotonic)
+        self._known = KnownCredentials(secrets.token_bytes(32))
         self._missed_header = False  # it is logged once
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -233,7 +236,8 @@ class OuterListener:
     def _connect(self, passing: PassThrough) -> ConnectCalls:
         found = self._settings
         body_s = min(BODY_S, found.handshake_s)
-        return ConnectCalls(passing, found.origins, found.networks, self._refused, body_s)
+        origins, networks = found.origins, found.networks
+        return ConnectCalls(passing, origins, networks, self._refused, self._known, body_s)
 
     async def _pipe(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from askance_aggregator.server.outer.connect_calls import RefusedAddresses
+from askance_aggregator.server.outer.connect_calls import KnownCredentials, RefusedAddresses
 from askance_aggregator.server.process.certificates import Certified
 from tests.aggregator.server.outer.conftest import PATIENCE_S, Outer, everything, running
 
@@ -273,20 +273,83 @@ def test_an_address_that_is_refused_often_is_not_looked_up(shared: Outer) -> Non
     assert answer[1]["access-control-allow-origin"] == PAGE
     assert len(shared.inner.looked_up) == 30
     assert called(shared, source="127.0.0.42")[0] == 200
-    proxied: dict[str, Any] = {"source": "127.0.0.9", "X_Forwarded_For": "127.0.0.41"}
+    proxied: dict[str, Any] = {"source": "127.0.0.9", "askance_device_bin": "EEEE"}
+    proxied["X_Forwarded_For"] = "127.0.0.41"
     assert called(shared, **proxied)[0] == 429
     assert called(shared, **proxied | {"X_Forwarded_For": "127.0.0.43"})[0] == 200
 
 
 def test_who_does_not_wait_for_the_look_up_is_counted_too(shared: Outer) -> None:
+    own: dict[str, Any] = {"source": "127.0.0.51", "askance_device_bin": "AAAA"}
     shared.inner.searching.begin()
     try:
         for _ in range(30):
-            answer = called(shared, source="127.0.0.51", Connect_Timeout_Ms="0")  # a millisecond
+            answer = called(shared, **own, Connect_Timeout_Ms="0")  # a millisecond
             assert error(answer) == (504, "deadline_exceeded")
     finally:
         shared.inner.searching.end()
-    assert error(called(shared, source="127.0.0.51")) == (429, "resource_exhausted")
+    assert error(called(shared, **own)) == (429, "resource_exhausted")
+
+
+def test_a_known_device_answers_for_no_neighbour(shared: Outer) -> None:
+    """An office has one address. A page there is refused all day, a colleague's is not."""
+    office: dict[str, Any] = {"source": "127.0.0.61"}
+    colleague = office | {"askance_device_bin": "BBBB"}
+    assert called(shared, **colleague)[0] == 200
+    shared.inner.refusal = (grpc.StatusCode.UNAUTHENTICATED, "no")
+    for number in range(30):
+        page = office | {"askance_device_bin": f"AA{number:02}"}
+        assert error(called(shared, **page)) == (401, "unauthenticated")
+    shared.inner.refusal = None
+    for software in ("askance 1", "askance 2"):  # an update is no other device
+        assert called(shared, **colleague, askance_software=software)[0] == 200
+    newcomer = office | {"askance_device_bin": "CCCC"}
+    assert error(called(shared, **newcomer)) == (429, "resource_exhausted")
+    other_token = colleague | {"askance_token_bin": "AAAA"}
+    assert error(called(shared, **other_token)) == (429, "resource_exhausted")
+    token: dict[str, Any] = {"path": ENROL, "askance_enrolment_bin": "qrvM"}
+    assert called(shared, b"x", **office, **token)[0] == 200  # another kind of call
+
+
+def test_a_device_that_was_revoked_is_known_no_more(shared: Outer) -> None:
+    own: dict[str, Any] = {"source": "127.0.0.71", "askance_device_bin": "DDDD"}
+    assert called(shared, **own)[0] == 200
+    shared.inner.refusal = (grpc.StatusCode.PERMISSION_DENIED, "revoked")
+    for _ in range(30):
+        assert error(called(shared, **own)) == (403, "permission_denied")
+    assert error(called(shared, **own)) == (429, "resource_exhausted")
+
+
+def test_a_flood_of_new_credentials_costs_thirty_look_ups_per_kind(shared: Outer) -> None:
+    shared.inner.refusal = (grpc.StatusCode.UNAUTHENTICATED, "no")
+    for kind in ({}, {"path": ENROL}):
+        shared.inner.looked_up.clear()
+        flood: dict[str, Any] = kind | {"source": "127.0.0.81"}
+        statuses = [
+            called(shared, **flood, askance_token_bin=f"AAA{number:03}A")[0] for number in range(80)
+        ]
+        assert statuses == [401] * 30 + [429] * 50
+        assert len(shared.inner.looked_up) == 30
+
+
+def test_known_credentials_are_the_latest_and_bounded() -> None:
+    known = KnownCredentials(bytes(16), most=3)
+    device = (("askance-device-bin", b"a"), ("askance-token-bin", b"bc"))
+    first = known.digest(CHECK_IN, device)
+    assert known.digest(CHECK_IN, (*device[::-1], ("askance-software", "x"))) == first
+    moved = (("askance-device-bin", b"ab"), ("askance-token-bin", b"c"))
+    others = [known.digest(CHECK_IN, moved), known.digest(ENROL, device), b"z"]
+    others.append(KnownCredentials(bytes(15) + b"1").digest(CHECK_IN, device))
+    assert first not in others
+    for digest in (first, others[0], others[1], first, b"z"):
+        known.note(digest)
+    assert [digest in known for digest in (first, others[0], others[1], b"z")] == [
+        *(True, False, True, True)
+    ]
+    known.forget(first)
+    known.forget(first)
+    assert first not in known
+    assert len(known) == 2
 
 
 def test_refusals_are_forgotten_after_a_minute_and_addresses_when_they_are_many() -> None:

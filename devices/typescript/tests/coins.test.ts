@@ -3,9 +3,7 @@ import { readFileSync } from "node:fs";
 import { mock, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
-import { create, toBinary } from "@bufbuild/protobuf";
-
-import { decodeSchema, parse } from "../src/codec/index.js";
+import { decodeSchema, encode, parse } from "../src/codec/index.js";
 import { type ClientParts, DeviceClient } from "../src/embedding.js";
 import * as shipped from "../src/index.js";
 import { fromHex } from "../src/integers.js";
@@ -26,11 +24,11 @@ const [introduction, , question] = script.steps;
 const OWN = 0x0123_4567_89ab_cdefn;
 
 test("a client draws the operating system's coins, whatever else it is given", async () => {
-  const response = create(CheckInResponseSchema, {
+  const response = encode(CheckInResponseSchema, {
     studies: [parse(SignedStudySchema, fromHex(introduction.study))],
     requests: [fromHex(question.requests[0])],
   });
-  const answers = [toBinary(CheckInResponseSchema, response)];
+  const answers = [response];
   const given: bigint[] = []; // to threads that draw
   const noting: StartThread = (hear, failed) => {
     const thread = startThread(hear, failed);

@@ -1,15 +1,17 @@
 """Creation of a file is all or nothing: a killed process leaves no file in its place."""
 
-import multiprocessing
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from askance_client.errors import StoreError
 from askance_client.sqlite_file import FileKind, SqliteFile
+from tests.client.process.conftest import ENVIRONMENT
 
 KIND = FileKind("box", 0x626F7820, ("CREATE TABLE things (name TEXT) STRICT;",), "no", "make one")
 
@@ -21,25 +23,24 @@ def test_it_is_the_owner_s_alone_and_nothing_else_is_left_beside(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["box"]
 
 
-def _dies_while_making(path: Path) -> None:
-    """Make a file in a process that is killed just before the file is put into its place."""
-
-    def die(*_: object) -> None:
-        os._exit(9)
-
-    os.link = die  # type: ignore[assignment]  # the last moment before the file is there
-    SqliteFile.create(path, KIND)
+_DIES = """
+import os, sys
+from pathlib import Path
+from tests.client.sqlite_file.test_creation import KIND
+from askance_client.sqlite_file import SqliteFile
+os.link = lambda *_: os._exit(9)  # the last moment before the file is there
+SqliteFile.create(Path(sys.argv[1]), KIND)
+"""
 
 
 def test_a_death_meanwhile_leaves_the_place_free(tmp_path: Path) -> None:
-    child = multiprocessing.get_context("fork").Process(
-        target=_dies_while_making, args=(tmp_path / "box",)
+    path = tmp_path / "box"
+    done = subprocess.run(
+        [sys.executable, "-c", _DIES, str(path)], env=ENVIRONMENT, timeout=60, check=False
     )
-    child.start()
-    child.join(30)
-    assert child.exitcode == 9
-    assert not (tmp_path / "box").exists()
-    SqliteFile.create(tmp_path / "box", KIND).close()
+    assert done.returncode == 9
+    assert not path.exists()
+    SqliteFile.create(path, KIND).close()
 
 
 def test_a_file_that_came_to_be_meanwhile_is_kept(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import sqlite3
 import subprocess
@@ -461,11 +460,13 @@ def test_the_command_prints_lines_and_exits_with_1_if_a_check_fails(
 
 def test_the_limit_of_the_process_is_the_one_that_is_checked(fresh: AggregatorHome) -> None:
     done = subprocess.run(
-        command("aggregator", "doctor", "--config", fresh.configuration, "--json"),
+        [
+            *("sh", "-c", 'ulimit -n 300 && exec "$@"', "sh"),
+            *command("aggregator", "doctor", "--config", fresh.configuration, "--json"),
+        ],
         capture_output=True,
         text=True,
         timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)),
     )
     assert done.returncode == 1, done.stderr
     failing = [one for one in json.loads(done.stdout)["checks"] if one["state"] == "fail"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ MakeLearner = Callable[[Schema, list[str]], Learner[Any]]
 """Makes the learner from the population's schema and the names of the columns to ask about."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Estimator whose `fit` runs a study on simulated devices, one per row.
 
@@ -62,16 +63,9 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
             known.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.schema = schema
-        self.random_state = random_state
+    epsilon: Epsilon = 1.0
+    schema: Schema | None = None
+    random_state: Any = None
 
     def _run(self, columns: Columns, make: MakeLearner, label: str | None = None) -> None:
         """Run the study and keep its results.

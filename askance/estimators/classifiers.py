@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from askance.estimators.base import Supervised
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
-from askance_aggregator.studies.study import Epsilon
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Category, Field, Schema
@@ -130,6 +130,7 @@ def _classes_of(outcome: NDArray[Any], kind: Field | None) -> NDArray[Any]:
     return np.unique(np.concatenate([classes, others]))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalNaiveBayes(LocalClassifier):
     """Naive Bayes by one-round tables of each column and the label; see `LocalClassifier`.
 
@@ -149,21 +150,13 @@ class LocalNaiveBayes(LocalClassifier):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        bins: int = 8,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.bins = bins
+    bins: int = 8
 
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         return learners.naive_bayes(schema, outcome, names, self.bins)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalLogisticRegression(LocalClassifier):
     """Logistic regression by one vector question per round; see `LocalClassifier`.
 
@@ -183,16 +176,7 @@ class LocalLogisticRegression(LocalClassifier):
         ['no', 'yes']
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        rounds: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.rounds = rounds
+    rounds: int | None = None
 
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         return learners.logistic_regression(schema, outcome, names, rounds=self.rounds)
@@ -204,6 +188,7 @@ class LocalLogisticRegression(LocalClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalDecisionTree(LocalClassifier):
     """Decision tree; see `LocalClassifier`.
 
@@ -223,16 +208,7 @@ class LocalDecisionTree(LocalClassifier):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        max_depth: int = 3,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.max_depth = max_depth
+    max_depth: int = 3
 
     def _learner(self, schema: Schema, outcome: str, names: list[str]) -> Learner[Any]:
         return learners.decision_tree(schema, outcome, names, self.max_depth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +12,12 @@ from sklearn.base import RegressorMixin
 from askance.estimators.base import Supervised
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
-from askance_aggregator.studies.study import Epsilon
 from askance_client.queries import Schema
 
 _TARGET = "target"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  # scikit-learn ships no types
     """Linear regression by one vector question per round; see `LocalEstimator`.
 
@@ -42,16 +43,7 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
 
     _outcome_type = np.float64
 
-    def __init__(
-        self,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        rounds: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.rounds = rounds
+    rounds: int | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
         """Ask the rows' devices and learn the regression.

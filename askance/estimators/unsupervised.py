@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +11,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 
 from askance.estimators.base import LocalEstimator
 from askance_aggregator import learners
-from askance_aggregator.studies.study import Epsilon
-from askance_client.queries import Schema
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """k-means; see `LocalEstimator`. Distances are in coordinates that are scaled to [0, 1].
 
@@ -39,18 +39,8 @@ class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit
         (2, 1)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 3,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        max_iter: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.n_clusters = n_clusters
-        self.max_iter = max_iter
+    n_clusters: int = field(default=3, kw_only=False)
+    max_iter: int = 5
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803  # scikit-learn's name
         """Ask the rows' devices and place the centres.
@@ -79,6 +69,7 @@ class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit
         return np.asarray(self.model_.predict(columns))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Principal components of columns that are scaled to [-1, 1]; see `LocalEstimator`.
 
@@ -99,16 +90,7 @@ class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator
         (2000, 1)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.n_components = n_components
+    n_components: int = field(default=2, kw_only=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803  # scikit-learn's name
         """Ask the rows' devices and find the directions.
@@ -139,6 +121,7 @@ class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator
         return len(self.components_)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LocalHistogram(LocalEstimator):
     """Shares of the values of each column, with joint intervals; see `LocalEstimator`.
 
@@ -166,16 +149,7 @@ class LocalHistogram(LocalEstimator):
         (5000, 4.0)
     """
 
-    def __init__(
-        self,
-        bins: int = 10,
-        *,
-        epsilon: Epsilon = 1.0,
-        schema: Schema | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(epsilon=epsilon, schema=schema, random_state=random_state)
-        self.bins = bins
+    bins: int = field(default=10, kw_only=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803  # scikit-learn's name
         """Ask each row's device once.

@@ -13,11 +13,11 @@ from askance_aggregator.learners.assessments import THE_TARGET, Assessment, User
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
+from askance_aggregator.learners.literals import allowed_error, bits_width
 from askance_aggregator.learners.parameters import Accuracy
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import RuleList
-from askance_aggregator.numbers import rational
 from askance_aggregator.queries import predicate
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -105,11 +105,8 @@ def conjunctions(
         >>> ask.learn(ask.learners.conjunctions(), oracle) == people.target
         True
     """
-    allowed = rational(accuracy, "accuracy")
-    if not 0 < allowed < 1:
-        raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")
-    d = _width(schema)
-    tau = allowed / (2 * d)
+    d = bits_width(schema, "conjunctions")
+    tau = allowed_error(accuracy) / (2 * d)
     positive = schema["y"] == "1"
     batch = Batch(Question(predicate(~schema["x"][i] & positive), tau=tau) for i in range(d))
 
@@ -120,16 +117,6 @@ def conjunctions(
         return Conjunction(d, tuple(kept))
 
     return batch, conclude
-
-
-def _width(schema: Schema) -> int:
-    bits, label = schema.fields.get("x"), schema.fields.get("y")
-    if isinstance(bits, Bits) and isinstance(label, Label) and set(label.labels) == {"0", "1"}:
-        return bits.width
-    raise InvalidParameter(
-        "conjunctions expects the fields x=Bits(d) and y=Label([0, 1]),"
-        f" got {value_text(dict(schema.fields))}"
-    )
 
 
 @assess.register

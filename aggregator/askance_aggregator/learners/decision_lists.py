@@ -10,16 +10,20 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
-from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
-from askance_aggregator.learners.literals import allowed_error, bits_width, labelled_bits_schema
+from askance_aggregator.learners.literals import (
+    LabelledBits,
+    allowed_error,
+    bits_width,
+    labelled_bits_schema,
+)
 from askance_aggregator.learners.parameters import Accuracy
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import RuleList
-from askance_aggregator.queries import EncodedColumns, category, dot, where
+from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Query, Schema
@@ -37,7 +41,7 @@ class Rule(NamedTuple):
 
 @hypothesis_of("decision-lists")
 @dataclass(frozen=True, slots=True)
-class DecisionList(JsonObject):
+class DecisionList(LabelledBits):
     """The label of the first rule that fits; of none, the default.
 
     Rules are in order, at most one a variable; values and labels are 0 or 1.
@@ -66,16 +70,6 @@ class DecisionList(JsonObject):
         """Return whether it has one label for every row."""
         return all(rule.label == self.default for rule in self.rules)
 
-    @property
-    def label(self) -> str:
-        """The field that it predicts."""
-        return "y"
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """0 and 1."""
-        return np.array([0, 1])
-
     def predict(self, rows: Rows) -> NDArray[np.int64]:
         """The labels 0 and 1 of rows with x of shape (n, d), shape (n,)."""
         x = bits_of("x", self.d, rows)
@@ -97,10 +91,6 @@ class DecisionList(JsonObject):
         )
         return RuleList(self.label, rules, str(self.default), self.default)
 
-    def tested_shape(self, rows: EncodedColumns) -> RuleList:
-        """Return the diagram; rows do not change it."""
-        return self.to_shape()
-
     def __str__(self) -> str:
         told = [f"x[{rule.variable}] = {rule.value}: {rule.label}" for rule in self.rules]
         return ", else ".join([*told, str(self.default)])
@@ -114,11 +104,8 @@ def _decision_lists(schema: Schema, accuracy: Fraction, length: int) -> Learning
     return _rounds(schema, d, accuracy / (2 * (d + 1)), length)
 
 
-@catalogued(
+@catalogued_classifier(
     summary="lists of rules on single bits, every rule that is sure in one round",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=labelled_bits_schema,
     population="decision-lists",
     small=SmallSettings(

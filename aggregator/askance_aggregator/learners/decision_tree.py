@@ -33,7 +33,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.cell_groups import (
     Grouping,
     Screen,
@@ -65,7 +64,7 @@ from askance_aggregator.learners.learning import (
 from askance_aggregator.learners.missing import CompleteCases, MissingShare
 from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.reach import standard_error
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.splits import Split, Table, best_split
@@ -168,11 +167,8 @@ class _Task:
         return tuple(even_grouping(part, count) for part, count in pairs if count > 1)
 
 
-@catalogued(
+@catalogued_classifier(
     summary="a category from all other fields by a tree (ID3), in two rounds",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=traits_schema,
     population="traits",
     small=SmallSettings(oracles={"columns": "height", "bins": "2", "depth": "1", "tau": "1/20"}),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import cells
@@ -36,15 +36,21 @@ from askance_aggregator.learners.linear_classifiers import (
     positive_class,
 )
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_client.queries import Expression, Schema
 
 C = TypeVar("C", bound=LinearClassifier)
-_SMALL = SmallSettings(
-    oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
-    fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
+_listed = partial(
+    catalogued_classifier,
+    example=traits_schema,
+    population="traits",
+    small=SmallSettings(
+        oracles={"columns": "height", "rounds": "4", "rate": "8", "clip": "1", "tau": "1/4"},
+        fleets={"columns": "member", "rounds": "2", "rate": "1", "clip": "1", "tau": "1/3"},
+    ),
+    held_out=True,
 )
 
 
@@ -107,16 +113,7 @@ class _Task:
         return kind(self.features, self.label, classes.labels, tuple(weights.tolist()))
 
 
-@catalogued(
-    summary="one of two classes by a weighted sum, and its probability",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    example=traits_schema,
-    population="traits",
-    small=_SMALL,
-    held_out=True,
-)
+@_listed(summary="one of two classes by a weighted sum, and its probability")
 @adaptive(
     "logistic-regression",
     version=2,
@@ -160,16 +157,7 @@ def logistic_regression(
     return _learn(LogisticModel, task, task.model, given)
 
 
-@catalogued(
-    summary="one of two classes by a weighted sum, with a wide margin",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
-    example=traits_schema,
-    population="traits",
-    small=_SMALL,
-    held_out=True,
-)
+@_listed(summary="one of two classes by a weighted sum, with a wide margin")
 @adaptive(
     "linear-svm",
     version=1,

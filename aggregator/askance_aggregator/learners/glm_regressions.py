@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -44,10 +45,17 @@ WHOLE_WIDTH = Fraction(1)  # of an outcome of two values, which has no outliers
 
 Lossy = Callable[[Expression], Loss]
 """Loss of an outcome."""
-_GUESS = "the mean outcome of those rows"
-_SMALL = SmallSettings(
-    oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},
-    fleets={"d": "1", "tau": "1/2", "rounds": "2", "clip": "1", "rate": "1/2"},
+_listed = partial(
+    catalogued,
+    error=SQUARED,
+    guess="the mean outcome of those rows",
+    example=lambda: plane_schema(3),
+    population="plane",
+    small=SmallSettings(
+        oracles={"d": "1", "tau": "1/4", "rounds": "4", "rate": "1/2", "clip": "1"},
+        fleets={"d": "1", "tau": "1/2", "rounds": "2", "clip": "1", "rate": "1/2"},
+    ),
+    held_out=True,
 )
 
 
@@ -132,15 +140,7 @@ def _settle_huber(arguments: Mapping[str, Any], conditions: Conditions) -> Mappi
     return _settle(arguments, conditions, _huber(arguments["width"]))
 
 
-@catalogued(
-    summary="a number as a weighted sum of others, by least squares",
-    error=SQUARED,
-    guess=_GUESS,
-    example=lambda: plane_schema(3),
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
+@_listed(summary="a number as a weighted sum of others, by least squares")
 @adaptive("linear-regression", version=3, settle=_settle_squared)
 def linear_regression(
     schema: Schema,
@@ -172,15 +172,7 @@ def linear_regression(
     return _learn(_Task.of(schema, target, columns, Squared), given)
 
 
-@catalogued(
-    summary="least squares with a penalty on large weights",
-    error=SQUARED,
-    guess=_GUESS,
-    example=lambda: plane_schema(3),
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
+@_listed(summary="least squares with a penalty on large weights")
 @adaptive("ridge-regression", version=3, settle=_settle_ridge)
 def ridge_regression(
     schema: Schema,
@@ -224,15 +216,7 @@ def ridge_regression(
     return _learn(_Task.of(schema, target, columns, Squared, penalty), given)
 
 
-@catalogued(
-    summary="a number as a weighted sum of others, which outliers move little",
-    error=SQUARED,
-    guess=_GUESS,
-    example=lambda: plane_schema(3),
-    population="plane",
-    small=_SMALL,
-    held_out=True,
-)
+@_listed(summary="a number as a weighted sum of others, which outliers move little")
 @adaptive("huber-regression", version=1, settle=_settle_huber)
 def huber_regression(
     schema: Schema,

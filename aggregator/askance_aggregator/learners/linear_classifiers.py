@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -115,7 +116,29 @@ def positive_class(schema: Schema, label: str) -> Expression:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearClassifier(JsonObject):
+class ScoredClassifier(JsonObject):
+    """Predicts the second of two classes where a score is positive, else the first."""
+
+    schema: Schema
+    label: str
+    classes: tuple[str, ...]
+
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """The two classes, in the schema's order."""
+        return np.array(self.classes)
+
+    @abstractmethod
+    def decision_function(self, rows: Rows) -> NDArray[np.float64]:
+        """The score of each row, shape (n,)."""
+
+    def predict(self, rows: Rows) -> NDArray[np.str_]:
+        """The class of each row, shape (n,)."""
+        return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
+
+
+@dataclass(frozen=True, slots=True)
+class LinearClassifier(ScoredClassifier):
     """Predicts the second class where intercept + weights . x is positive, else the first.
 
     Args:
@@ -138,9 +161,6 @@ class LinearClassifier(JsonObject):
         "encodings",
     )
 
-    schema: Schema
-    label: str
-    classes: tuple[str, ...]
     weights: tuple[float, ...]
     missing: MissingShare | None = None
     complete_cases: ClassVar[bool] = True
@@ -159,11 +179,6 @@ class LinearClassifier(JsonObject):
     def is_constant(self) -> bool:
         """Return whether it has one class for every row."""
         return not any(self.weights[1:])
-
-    @property
-    def classes_(self) -> NDArray[np.str_]:
-        """The two classes, in the schema's order."""
-        return np.array(self.classes)
 
     @property
     def coef_(self) -> NDArray[np.float64]:
@@ -188,10 +203,6 @@ class LinearClassifier(JsonObject):
             weights = np.array(self.weights[item.start : item.start + item.count])
             total += item.values(columns) @ weights
         return total
-
-    def predict(self, rows: Rows) -> NDArray[np.str_]:
-        """The class of each row, shape (n,)."""
-        return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
 
     @property
     def intercept(self) -> float:

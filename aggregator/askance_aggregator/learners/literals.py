@@ -10,12 +10,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import ResultShape, RuleList, shape_of
 from askance_aggregator.numbers import Rational, rational
@@ -25,8 +24,28 @@ from askance_client.printable import value_text
 from askance_client.queries import Bits, Label, Schema
 
 
+class LabelledBits(JsonObject):
+    """What predicts the label y, 0 or 1, of rows with bits x."""
+
+    __slots__ = ()
+
+    @property
+    def label(self) -> str:
+        """The field that it predicts."""
+        return "y"
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """0 and 1."""
+        return np.array([0, 1])
+
+    def tested_shape(self, rows: EncodedColumns) -> ResultShape | None:
+        """Return the diagram; rows do not change it."""
+        return shape_of(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Literals(JsonObject):
+class Literals(LabelledBits):
     """Some of the 2d literals over d bits, joined.
 
     Args:
@@ -48,16 +67,6 @@ class Literals(JsonObject):
                     f"literals expect ascending variables in 0..{self.d - 1},"
                     f" got {value_text(indices)}"
                 )
-
-    @property
-    def label(self) -> str:
-        """The field that it predicts."""
-        return "y"
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """0 and 1."""
-        return np.array([0, 1])
 
     def literals(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which of the rows' literals hold, shape (n, literals)."""
@@ -85,10 +94,6 @@ class Literals(JsonObject):
             for j, value in sorted(literals)
         )
         return RuleList(self.label, rules, str(1 - outcome), 1 - outcome)
-
-    def tested_shape(self, rows: EncodedColumns) -> ResultShape | None:
-        """Return the diagram; rows do not change it."""
-        return shape_of(self)
 
     def joined(self, word: str, nothing: str) -> str:
         """The literals by name, in the variables' order, joined by a word."""
@@ -138,11 +143,8 @@ def labelled_bits_schema(d: Annotated[int, "variables (8 without data)"] = 8) ->
     return Schema("labelled-bits", 1, x=Bits(d), y=Label([0, 1]))
 
 
-@catalogued(
+@catalogued_classifier(
     summary="conjunctions of variables and negated variables, asked all at once",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=labelled_bits_schema,
     population="literal-conjunctions",
     small=SmallSettings(
@@ -184,11 +186,8 @@ def literal_conjunctions(
     return batch, conclude
 
 
-@catalogued(
+@catalogued_classifier(
     summary="disjunctions of variables and negated variables, asked all at once",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=labelled_bits_schema,
     population="disjunctions",
     small=SmallSettings(

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
 from askance_aggregator.learners.field_limits import narrowest
@@ -19,7 +18,7 @@ from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -217,11 +216,8 @@ def _noise(variance: float, count: int) -> float:
     return min(variance * count**2, FULL_NOISE)
 
 
-@catalogued(
+@catalogued_classifier(
     summary="a category from all other fields, by the joint shares of each with it",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=traits_schema,
     population="traits",
     small=SmallSettings(

@@ -23,7 +23,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import Cells, Number, cells
 from askance_aggregator.learners.field_limits import narrowest
@@ -46,7 +45,7 @@ from askance_aggregator.learners.parameters import (
     check_rounds,
 )
 from askance_aggregator.learners.reach import reach_of
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import predicate, real, signed, where
@@ -176,11 +175,8 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return {} if len(kept) == len(names) else {"columns": tuple(names[place] for place in kept)}
 
 
-@catalogued(
+@catalogued_classifier(
     summary="a halfspace, by the mean of the examples on its wrong side",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=lambda: halfspaces_schema(3),
     population="halfspaces",
     small=SmallSettings(

@@ -26,7 +26,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
@@ -45,14 +44,14 @@ from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features
 from askance_aggregator.learners.glm_losses import Logistic
 from askance_aggregator.learners.glm_rules import CLASSES
-from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
+from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Allocation, Answer, Batch, Learning
-from askance_aggregator.learners.linear_classifiers import positive_class
+from askance_aggregator.learners.linear_classifiers import ScoredClassifier, positive_class
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.pca import as_number
-from askance_aggregator.learners.registry import SmallSettings, catalogued
+from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
 from askance_aggregator.learners.rows import Rows, encoded, features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import NoShape
@@ -127,7 +126,7 @@ class Standard:
 
 @hypothesis_of("random-features")
 @dataclass(frozen=True, slots=True)
-class RandomFeatures(JsonObject):
+class RandomFeatures(ScoredClassifier):
     """P[second class] is the logistic function of a weighted sum of features.
 
     Args:
@@ -150,9 +149,6 @@ class RandomFeatures(JsonObject):
         "encodings=columns",
     )
 
-    schema: Schema
-    label: str
-    classes: tuple[str, ...]
     means: tuple[float, ...]
     scales: tuple[float, ...]
     weights: tuple[float, ...]
@@ -181,11 +177,6 @@ class RandomFeatures(JsonObject):
         """Return whether it has one class for every row."""
         return not any(self.weights[1:])
 
-    @property
-    def classes_(self) -> NDArray[np.str_]:
-        """The two classes, in the schema's order."""
-        return np.array(self.classes)
-
     def decision_function(self, rows: Rows) -> NDArray[np.float64]:
         """The score of each row, shape (n,); a field that is missing counts as the middle."""
         grid = encoded(self.schema, rows)
@@ -203,10 +194,6 @@ class RandomFeatures(JsonObject):
         """P[class | row], shape (n, 2)."""
         second = (1 + np.tanh(self.decision_function(rows) / 2)) / 2
         return np.stack([1 - second, second], axis=1)
-
-    def predict(self, rows: Rows) -> NDArray[np.str_]:
-        """The class of each row, shape (n,)."""
-        return np.asarray(self.classes_[(self.decision_function(rows) > 0).astype(np.int64)])
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per number: its mean and deviation, scaled, and its own weight."""
@@ -298,11 +285,8 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     return {"units": units, **model.settled(DescentSettings.of(arguments), conditions)}
 
 
-@catalogued(
+@catalogued_classifier(
     summary="one of two classes by random features of standardised numbers",
-    error=HELD_OUT,
-    guess=MOST_FREQUENT,
-    success=NONE_WRONG,
     example=traits_schema,
     population="traits",
     small=SmallSettings(

@@ -240,11 +240,8 @@ def demo(
         devices: number of devices.
         d: bits of the mask, 2..1024.
         epsilon: each user's budget, nats.
-        d: number of bits of a record.
-        epsilon: nats per user.
         seed: of the population, the coins and the cohorts.
         progress: called with the number of new reports.
-        watch: called with each round as it opens.
         watch: called with each round as it opens.
 
     Raises:
@@ -319,34 +316,33 @@ def plan(
         False
     """
     settings = _with_texts(settings, parameters)
-    conduct: dict[str, Any] = {"waves": waves, "least_answers": least_answers}
+    conduct: dict[str, Any] = {"beta": beta, "waves": waves, "least_answers": least_answers}
     wanted = _wanted(outer_epsilon, outer_delta, local_at_most)
     planned = partial(_planned, epsilon=epsilon, curve=curve, wanted=wanted)
+    people: dict[str, Any] = {"population": population, "data": data, "label": label}
+    shape = None
     if isinstance(learner, Learner):
-        _check_none(settings=settings, population=population, data=data, label=label)
+        _check_none(settings=settings, **people)
         shape = named_schema_from_toml(schema) if isinstance(schema, Path) else schema
-        made = partial(Study, learner, shape, beta=beta, design=design(randomizer), **conduct)
-        return planned(made, users)
-    file = _file_of(schema)
-    if all(one is None for one in (population, data, schema, label)) and not categories:
-        built = learners.find(learner).build(None, settings)
-        made = partial(Study, built, beta=beta, design=design(randomizer), **conduct)
-        return planned(made, users)
-    chosen = partial(
-        named,
-        learner,
-        beta=beta,
-        users=1 if users is None and data is None else users,
-        settings=settings,
-        population=population,
-        data=data,
-        schema=file,
-        label=label,
-        categories=categories,
-        randomizer=randomizer,
-        **conduct,
-    )
-    return planned(*_of_people(chosen, epsilon, users, of_all=users is None and data is not None))
+    else:
+        file = _file_of(schema)
+        if file is not None or categories or any(one is not None for one in people.values()):
+            chosen = partial(
+                named,
+                learner,
+                users=1 if users is None and data is None else users,
+                settings=settings,
+                schema=file,
+                categories=categories,
+                randomizer=randomizer,
+                **people,
+                **conduct,
+            )
+            of_all = users is None and data is not None
+            return planned(*_of_people(chosen, epsilon, users, of_all=of_all))
+        learner = learners.find(learner).build(None, settings)
+    made = partial(Study, learner, shape, design=design(randomizer), **conduct)
+    return planned(made, users)
 
 
 def _of_people(

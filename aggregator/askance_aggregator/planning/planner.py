@@ -71,14 +71,7 @@ def plan(
     batches = rehearse(chosen)
     values = sum(batch.values for batch in batches)
     each = float(beta) / max(values, 1)
-    sized = {  # a batch that is rehearsed in several rounds is sized once
-        batch: size_batch(batch, nano_nats, each, rules) for batch in dict.fromkeys(batches)
-    }
-    sizes = [sized[batch] for batch in batches]
-    allowances = _allowances(sizes, n_users)
-    rounds = tuple(
-        size.planned(allowance) for size, allowance in zip(sizes, allowances, strict=True)
-    )
+    rounds = _rounds(batches, nano_nats, each, n_users, rules)
     needed = sum(planned.users for planned in rounds)
     feasible = n_users is None or needed <= n_users
     reason = None if feasible else _reason(needed, n_users, rounds, rules.least_answers, learner)
@@ -139,6 +132,18 @@ def settled(
         return made.users_needed
 
     return learner.settled(Conditions(n_users, noise, tolerance, needed, signing))
+
+
+def _rounds(
+    batches: Sequence[Batch], nano_nats: int, beta: float, n_users: int | None, rules: RoundRules
+) -> tuple[RoundPlan, ...]:
+    """Size each batch, and divide over the rounds the users that no tolerance claims."""
+    sized = {  # a batch that is rehearsed in several rounds is sized once
+        batch: size_batch(batch, nano_nats, beta, rules) for batch in dict.fromkeys(batches)
+    }
+    sizes = [sized[batch] for batch in batches]
+    shares = zip(sizes, _allowances(sizes, n_users), strict=True)
+    return tuple(size.planned(allowance) for size, allowance in shares)
 
 
 def _reason(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from askance_aggregator.learners import LearnerEntry, canonical_text, find
+from askance_aggregator.learners import Learner, LearnerEntry, canonical_text, find
 from askance_aggregator.names import (
     NoSuitableColumn,
     field_called,
@@ -114,40 +115,38 @@ def named(
     changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
     is_of_file = schema is not None or label is not None or bool(categories)
     _check_source(data is not None, population is not None, is_of_file=is_of_file)
-    if data is not None:
+    if data is None:
+        people = _changing(_generated(chosen, population, users, given), changes)
+    else:
         chosen.check(given)  # before a file is read, which may take long
         _check_numbers(epsilon, beta, delta, waves, changes)
-        read = partial(
-            _READER.read,
-            DataSource.of(data),
-            None if schema is None else named_schema_from_toml(schema),
-            label,
-            _named_in(given),
-            frozenset(categories),
-            _Suits(chosen.name, tuple(given.items())),
-        )
-        aside = _HELD_OUT if chosen.held_out else Fraction(0)
-        people: Callable[[Seed], Population] = FileUsers(read, users, aside, changes)
-    else:
-        people = _changing(_generated(chosen, population, users, given), changes)
+        people = _in_file(chosen, given, data, schema, label, categories, users, changes)
+    make = partial(
+        Study,
+        epsilon=epsilon,
+        beta=beta,
+        delta=delta,
+        design=designed,
+        waves=waves,
+        least_answers=least_answers,
+    )
+    return Named(_NamedStudy(chosen, given, make), people)
 
-    def study(population: Population) -> Study:
+
+@dataclass(frozen=True, slots=True)
+class _NamedStudy:
+    """Maker of a learner's study, by the learner's name and settings, for a population."""
+
+    learner: LearnerEntry
+    settings: Mapping[str, str]
+    make: Callable[[Learner[Any], Schema], Study]
+
+    def __call__(self, population: Population) -> Study:
         try:
-            made = chosen.build(population.schema, given)
+            made = self.learner.build(population.schema, self.settings)
         except InvalidParameter as error:
-            raise explained(error, population, _named_in(given)) from None
-        return Study(
-            made,
-            population.schema,
-            epsilon=epsilon,
-            beta=beta,
-            delta=delta,
-            design=designed,
-            waves=waves,
-            least_answers=least_answers,
-        )
-
-    return Named(study, people)
+            raise explained(error, population, _named_in(self.settings)) from None
+        return self.make(made, population.schema)
 
 
 def _check_source(has_data: bool, has_population: bool, *, is_of_file: bool) -> None:
@@ -237,6 +236,29 @@ def explained(
     more = f"; in the file, {reasons}" if reasons else ""
     told = names_of(population.schema).in_text(f"{error}{more}")
     return error if told == said else InvalidParameter(told)
+
+
+def _in_file(
+    learner: LearnerEntry,
+    given: Mapping[str, str],
+    data: DataSource | Path | str,
+    schema: Path | None,
+    label: str | None,
+    categories: Collection[str],
+    users: int | None,
+    changes: Mapping[str, str],
+) -> Callable[[Seed], Population]:
+    """Return the maker of a data file's users; the arguments are those of `named`."""
+    read = partial(
+        _READER.read,
+        DataSource.of(data),
+        None if schema is None else named_schema_from_toml(schema),
+        label,
+        _named_in(given),
+        frozenset(categories),
+        _Suits(learner.name, tuple(given.items())),
+    )
+    return FileUsers(read, users, _HELD_OUT if learner.held_out else Fraction(0), changes)
 
 
 def _changing(

@@ -220,11 +220,7 @@ def simulate(
       >>> ask.simulate(made.study, made.people, fleet="columns").epsilon_spent.max
       1.0
     """
-    make = _study_maker(study, epsilon)
-    if not isinstance(people, Population) and not callable(people):
-        raise InvalidParameter(
-            f"people: expected a population, as askance.read makes it, got {type(people).__name__}"
-        )
+    make, make_people = _study_maker(study, epsilon), _people_maker(people)
     fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
     whole_count(trials, "trials")
     check_disturbed(fleet, faults)
@@ -234,8 +230,7 @@ def simulate(
     with kept_ready(fleet, workers, cluster):
         for number in range(trials):
             root = Seed.of(seed) / "trial" / number
-            population = people if isinstance(people, Population) else people(root / "population")
-            chosen, population = _suited(make, population)
+            chosen, population = _suited(make, make_people(root / "population"))
             met = max(expected, trials * population.size)
             by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
             if fleet == "columns":
@@ -264,6 +259,19 @@ def _study_maker(
             f"epsilon: expected none, as the study has its own, got {value_text(epsilon)}"
         )
     return (lambda _: study) if isinstance(study, Study) else study
+
+
+def _people_maker(
+    people: Population | Callable[[Seed], Population],
+) -> Callable[[Seed], Population]:
+    """Return the maker of a trial's users, by a seed that a population does not need."""
+    if isinstance(people, Population):
+        return lambda _: people
+    if not callable(people):
+        raise InvalidParameter(
+            f"people: expected a population, as askance.read makes it, got {type(people).__name__}"
+        )
+    return people
 
 
 def _suited(make: Callable[[Population], Study], people: Population) -> tuple[Study, Population]:

@@ -93,7 +93,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "client/askance_client/records/tables.py": {
             "expected quotes that close at the end of a cell, got others",
         },
-        "simulation/askance_simulation/populations/parities.py": {
+        "simulation/askance_simulation/populations/labelled_bits.py": {
             "x: expected rows of {} zeros and ones, found others",
         },
         "papers/askance_papers/curate/data_table.py": {

@@ -6,26 +6,29 @@ however it is asked for. What a learner should find out is its `target`, where t
 drift.
 """
 
-from askance_simulation.populations.categories import categories
+from askance_simulation.populations.categories import categories, words
 from askance_simulation.populations.census import census
-from askance_simulation.populations.clusters import clusters
-from askance_simulation.populations.conjunctions import conjunctions
 from askance_simulation.populations.correlated import correlated_bits, latent_classes
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import read_file
-from askance_simulation.populations.gaussians import gaussian_mixture
-from askance_simulation.populations.halfspaces import halfspaces
 from askance_simulation.populations.labelled_bits import (
+    conjunctions,
     decision_lists,
     disjunctions,
     literal_conjunctions,
+    masked_parity,
+    parities,
 )
-from askance_simulation.populations.masked_parity import masked_parity
 from askance_simulation.populations.numbers import numbers
 from askance_simulation.populations.observed import Observation, ObservedUsers, ReadingSums
-from askance_simulation.populations.parities import parities
 from askance_simulation.populations.paths import paths
-from askance_simulation.populations.plane import plane
+from askance_simulation.populations.points import (
+    clusters,
+    gaussian_mixture,
+    halfspaces,
+    plane,
+    unit_vectors,
+)
 from askance_simulation.populations.population import (
     CHANGES,
     POPULATIONS,
@@ -42,8 +45,6 @@ from askance_simulation.populations.population import (
 from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.sources import DataSource, RecordReader
 from askance_simulation.populations.traits import traits
-from askance_simulation.populations.unit_vectors import unit_vectors
-from askance_simulation.populations.words import words
 
 __all__ = [
     "CHANGES",

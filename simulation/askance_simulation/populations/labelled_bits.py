@@ -1,22 +1,31 @@
-"""Uniform bits, labelled by a random concept: literals joined, or a decision list."""
+"""Uniform bits, labelled by a random concept: literals, a decision list, or a parity.
+
+MASKED-PARITY and PARITY are those of KLNRS08, sections 5 and 3.2.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.learners import (
+    Conjunction,
     DecisionList,
     Disjunction,
     LiteralConjunction,
+    MaskedParity,
     Rule,
+    conjunctions_schema,
     labelled_bits_schema,
+    masked_parity_schema,
 )
 from askance_aggregator.queries import EncodedColumns
-from askance_client.errors import InvalidParameter
-from askance_simulation.populations.columns import columns_of, draws, words_of_bits
+from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
 from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
@@ -108,3 +117,114 @@ def _columns(concept: Concept, people: Seed) -> Callable[[int, int], EncodedColu
         return columns_of({"x": x, "y": concept.predict(columns_of({"x": x}))})
 
     return columns
+
+
+_MAX_BITS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """The function c_r(x) = <r, x> mod 2.
+
+    Args:
+      r: d values {0, 1}.
+    """
+
+    r: tuple[int, ...]
+
+    def __call__(self, x: ArrayLike) -> NDArray[np.int64]:
+        """The labels of x of shape (n, d), values {0, 1}; shape (n,).
+
+        Raises:
+          InvalidRecord: another shape, or a value that is neither 0 nor 1.
+        """
+        table = np.asarray(x)
+        if table.ndim != 2 or table.shape[1] != len(self.r) or not np.isin(table, (0, 1)).all():
+            raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, found others")
+        return table.astype(np.int64) @ np.array(self.r, dtype=np.int64) % 2
+
+    def to_json(self) -> dict[str, Any]:
+        """{"r": "0110..."}; the leftmost bit is r_0."""
+        return {"r": "".join(map(str, self.r))}
+
+
+@catalogued("parities", "uniform bits labelled by a random parity")
+def parities(size: int, seed: Seed, d: int = 8) -> Population:
+    """Make `size` users with x uniform on d bits, y = <r, x> mod 2, r uniform by the seed.
+
+    No local learner finds r with few users (section 5); a trusted curator's does. Labels that are
+    wrong with some chance are `population.label_noise`.
+    `d` is 1 .. 4096.
+    """
+    if not 1 <= d <= _MAX_BITS:
+        raise InvalidParameter(f"parities: expected 1 to {_MAX_BITS} bits, found {d}")
+    width = (d + 63) // 64
+    secret = words_of_bits(draws(seed / "concept", 0, 1, width), d)
+    mask = np.array([int(word[0]) for word in secret], np.int64)
+    r = tuple(int(mask[j // 32]) >> (j % 32) & 1 for j in range(d))
+    people = seed / "people"
+
+    def columns(start: int, stop: int) -> EncodedColumns:
+        x = words_of_bits(draws(people, start, stop, width), d)
+        return columns_of({"x": x, "y": parity_of(x, mask)})
+
+    return Population("parities", labelled_bits_schema(d), size, columns, target=Parity(r))
+
+
+@catalogued("conjunctions", "uniform bits labelled by a random monotone conjunction")
+def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Population:
+    """Make `size` users with x uniform on d bits, y the AND of `relevant` of them, by the seed.
+
+    `d` is 1 .. 4096 and `relevant` is 0 .. d (few: a fraction 2^-relevant is positive).
+    """
+    if not 0 <= relevant <= d:
+        raise InvalidParameter(f"conjunctions: expected 0 to {d} relevant bits, found {relevant}")
+    order = np.argsort(keystream((seed / "concept").key[:16], 0, d), kind="stable")
+    variables = tuple(sorted(int(j) for j in order[:relevant]))
+    people = seed / "people"
+
+    def columns(start: int, stop: int) -> EncodedColumns:
+        x = words_of_bits(draws(people, start, stop, (d + 63) // 64), d)
+        y = np.ones(stop - start, np.int64)
+        for j in variables:
+            y &= (x[j // 32] >> (j % 32)) & 1
+        return columns_of({"x": x, "y": y})
+
+    target = Conjunction(d, variables)
+    return Population("conjunctions", conjunctions_schema(d), size, columns, target=target)
+
+
+@catalogued("masked-parity", "uniform (x, i, b) labelled by a random MASKED-PARITY concept")
+def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
+    """Make `size` users of MASKED-PARITY.
+
+    x is uniform on d bits, i uniform on 0..d-1, b a fair bit, y = c_{r,a}(x,i,b). A chance of i
+    is 1/d to within 2^-63, and exactly 1/d where d is a power of two.
+
+    The concept (r, a) is uniform and drawn from the seed too.
+    `d` is 2 .. 1024.
+    """
+    schema = masked_parity_schema(d)
+    law, people = seed / "concept", seed / "people"
+    secret = draws(law, 0, 1, d // 64 + 2)[0]
+    r = tuple(int(secret[j // 64] >> np.uint64(j % 64)) & 1 for j in range(d))
+    a = int(secret[-1]) & 1
+    mask = np.array(
+        [
+            sum(bit << (j % 32) for j, bit in enumerate(r) if j // 32 == w)
+            for w in range((d + 31) // 32)
+        ],
+        dtype=np.int64,
+    )
+    answers = np.array(r, dtype=np.int64)
+
+    def columns(start: int, stop: int) -> EncodedColumns:
+        words = draws(people, start, stop, (d + 63) // 64 + 1)
+        x = words_of_bits(words, d)
+        last = words[:, -1]
+        b = (last & np.uint64(1)).astype(np.int64)
+        i = ((last >> np.uint64(1)) % np.uint64(d)).astype(np.int64)
+        minus = np.where(b == 1, answers[i], parity_of(x, mask) ^ a)
+        return columns_of({"x": x, "i": i, "b": b, "y": minus})  # label 0 is +1, label 1 is -1
+
+    return Population("masked-parity", schema, size, columns, target=MaskedParity(r, a))

@@ -25,10 +25,9 @@ from askance_simulation.populations import (
     latent_classes,
     parities,
 )
-from askance_simulation.populations.clusters import apart
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.gaussians import REACH, STEPS, _edges, standard_steps
-from askance_simulation.populations.parities import Parity
+from askance_simulation.populations.labelled_bits import Parity
+from askance_simulation.populations.points import REACH, STEPS, _edges, apart, standard_steps
 from askance_simulation.populations.population import build
 from askance_simulation.randomness.seeds import Seed
 

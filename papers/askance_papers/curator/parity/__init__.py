@@ -24,7 +24,7 @@ from askance_papers.curator.parity.keeping import (
 from askance_papers.curator.parity.law import law
 from askance_papers.curator.parity.learner import PrivateParity
 from askance_papers.curator.parity.sizes import examples_needed, runs_needed
-from askance_simulation.populations.parities import Parity
+from askance_simulation.populations.labelled_bits import Parity
 
 __all__ = [
     "Keeping",

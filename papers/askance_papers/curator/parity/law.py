@@ -12,7 +12,7 @@ import numpy as np
 from askance_client.errors import InvalidParameter
 from askance_papers.curator.parity.examples import ParityExamples
 from askance_papers.curator.parity.gf2 import Solutions, solve, words_of
-from askance_simulation.populations.parities import Parity
+from askance_simulation.populations.labelled_bits import Parity
 
 _MOST = 16  # examples, and unknowns: 2^16 systems, 2^16 solutions
 

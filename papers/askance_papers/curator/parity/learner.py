@@ -19,7 +19,7 @@ from askance_papers.curator.parity.keeping import (
     sharper_keeping,
 )
 from askance_papers.curator.parity.sizes import runs_needed
-from askance_simulation.populations.parities import Parity
+from askance_simulation.populations.labelled_bits import Parity
 
 _HALF = Fraction(1, 2)
 

@@ -1,0 +1,216 @@
+"""Charts with axes: bars per category or round, lines over minutes, users needed by epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from markupsafe import Markup
+
+from askance.console.charts.svg import chart, element, nice_ticks
+from askance.console.formats import count_text, rate_text
+from askance.console.study_record import RoundRecord
+from askance_aggregator.reports.texts import counted
+
+_MINUTE_S = 60
+_BAR_GAP = 0.22  # of a bar's width, between two
+_FEW = 6  # rounds that a telephone shows without scrolling
+_WIDE = 960  # width of a chart of many rounds, beside the menu
+_ROUND_GAP = 0.2  # of a round's width
+_WIDEST = 64  # of a round's bar, so that a study of two rounds is no block of colour
+_LABELS = 50  # rounds that are numbered
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Space of a chart, and its margins: labels of the axes stand in them."""
+
+    left: int
+    right: int
+    top: int
+    bottom: int
+    width: int = 400
+    height: int = 190
+
+    @property
+    def wide(self) -> int:
+        return self.width - self.left - self.right
+
+    @property
+    def high(self) -> int:
+        return self.height - self.top - self.bottom
+
+    @property
+    def floor(self) -> int:
+        return self.height - self.bottom
+
+    def across(self, y: float, kind: str) -> Markup:
+        """Return a line from side to side."""
+        return element("line", x1=self.left, x2=self.width - self.right, y1=y, y2=y, class_=kind)
+
+    def grid(self, marks: Iterable[tuple[float, str]]) -> Iterator[Markup]:
+        """Return a line and its label for each height."""
+        for y, label in marks:
+            yield self.across(y, "grid")
+            yield element("text", label, x=self.left - 6, y=y + 4, text_anchor="end")
+
+    def up(self, value: float, top: float) -> float:
+        """Return the height of a value on an axis from 0 to `top`."""
+        return self.floor - self.high * value / top
+
+    def whole_grid(self, ticks: Sequence[float]) -> Iterator[Markup]:
+        """Return the grid of whole numbers among ticks from 0."""
+        whole = (tick for tick in ticks if tick == int(tick))
+        return self.grid((self.up(tick, ticks[-1]), count_text(int(tick))) for tick in whole)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartBar:
+    """A category's label, its whole number, and a shorter label for the axis if there is one."""
+
+    label: str
+    value: int
+    short: str = ""
+
+
+def bar_chart(title: str, bars: Sequence[ChartBar], below: str) -> Markup:
+    """Return bars from left to right, each with its number above it unless it is 0.
+
+    Args:
+      title: for readers who do not see it.
+      bars: one or more.
+      below: what the categories are, with their unit.
+    """
+    frame = _Frame(40, 6, 16, 40)
+    ticks = nice_ticks(max(bar.value for bar in bars), 3)
+    each, floor = frame.wide / len(bars), frame.floor
+    drawn = [*frame.whole_grid(ticks)]
+    for place, bar in enumerate(bars):
+        size = frame.high * bar.value / ticks[-1]
+        x, width = frame.left + each * (place + _BAR_GAP / 2), each * (1 - _BAR_GAP)
+        middle = x + width / 2
+        if bar.value:
+            drawn += [
+                element(
+                    "rect", x=x, y=floor - size, width=width, height=size, rx=2, class_="bar"
+                ),
+                element(
+                    "text",
+                    count_text(bar.value),
+                    x=middle,
+                    y=floor - size - 4,
+                    text_anchor="middle",
+                ),
+            ]
+        drawn.append(
+            element("text", bar.short or bar.label, x=middle, y=floor + 15, text_anchor="middle")
+        )
+    drawn.append(frame.across(floor, "axis"))
+    centre = frame.left + frame.wide / 2
+    drawn.append(element("text", below, x=centre, y=frame.height - 6, text_anchor="middle"))
+    return chart(title, frame.width, frame.height, *drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one line.
+
+    Args:
+      name: for the legend, which stands beside the chart.
+      points: pairs of age in seconds and value, the oldest first.
+    """
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def line_chart(title: str, series: Sequence[Series], span_s: int) -> Markup:
+    """Return lines over a span of time that ends now.
+
+    Args:
+      title: for readers who do not see it.
+      series: one or two.
+      span_s: seconds from the left edge to now, whole minutes.
+    """
+    frame = _Frame(46, 8, 12, 24)
+    ticks = nice_ticks(max((value for one in series for _, value in one.points), default=0.0), 3)
+
+    def back(age_s: float) -> float:
+        return frame.width - frame.right - frame.wide * age_s / span_s
+
+    drawn = [*frame.grid((frame.up(tick, ticks[-1]), rate_text(tick)) for tick in ticks)]
+    for minutes in range(span_s // _MINUTE_S + 1):
+        label, anchor = ("now", "end") if minutes == 0 else (f"−{minutes} min", "middle")
+        x = back(minutes * _MINUTE_S)
+        drawn.append(element("text", label, x=x, y=frame.height - 6, text_anchor=anchor))
+    for kind, one in zip(("line", "line second"), series, strict=False):
+        points = " ".join(
+            f"{back(age):.1f},{frame.up(value, ticks[-1]):.1f}"
+            for age, value in one.points
+            if age <= span_s
+        )
+        drawn.append(element("polyline", points=points, class_=kind))
+    drawn.append(frame.across(frame.floor, "axis"))
+    return chart(title, frame.width, frame.height, *drawn)
+
+
+def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
+    """Return a bar per round: its outline are the users asked, its filling the answers.
+
+    Args:
+      rounds: one or more; a table is enough of one.
+    """
+    frame = _Frame(52, 8, 12, 34, *(() if len(rounds) <= _FEW else (_WIDE,)))
+    ticks = nice_ticks(max(one.asked for one in rounds), 3)
+    each, floor = frame.wide / len(rounds), frame.floor
+    wide = min(each * (1 - _ROUND_GAP), _WIDEST)
+    step = -(-len(rounds) // _LABELS)
+    drawn = [*frame.whole_grid(ticks)]
+    for place, one in enumerate(rounds):
+        x = frame.left + each * (place + 0.5) - wide / 2
+        for number, kind in ((one.asked, "asked"), (one.answered, "bar")):
+            size = frame.high * min(number, ticks[-1]) / ticks[-1]
+            drawn.append(element("rect", x=x, y=floor - size, width=wide, height=size, class_=kind))
+        if place % step == 0:
+            middle, label = x + wide / 2, str(one.number)
+            drawn.append(element("text", label, x=middle, y=floor + 14, text_anchor="middle"))
+    drawn.append(frame.across(floor, "axis"))
+    below = "round; outline: users asked, filled: answers"
+    drawn.append(element("text", below, x=frame.left, y=frame.height - 4))
+    title = f"Users asked and answers of {counted(len(rounds), 'round')}"
+    return chart(title, frame.width, frame.height, *drawn)
+
+
+def epsilon_chart(points: Sequence[tuple[float, int]], users: int) -> Markup:
+    """Return a line of users needed by epsilon, and one at the users that there are, logarithmic.
+
+    Args:
+      points: pairs of an epsilon in nats and the users that its plan needs, rising by epsilon.
+      users: how many there are.
+    """
+    frame = _Frame(58, 12, 12, 24)
+    left, right = log10(points[0][0]), log10(points[-1][0])
+    needs = [max(needed, 1) for _, needed in points]
+    low, high = floor(log10(min(*needs, users))), ceil(log10(max(*needs, users) + 1))
+
+    def across(epsilon: float) -> float:
+        return frame.left + frame.wide * (log10(epsilon) - left) / max(right - left, 1e-9)
+
+    def up(number: float) -> float:
+        return frame.top + frame.high * (high - log10(number)) / (high - low)
+
+    powers = range(low, high + 1)
+    drawn = [*frame.grid((up(10.0**power), f"{10**power:,}") for power in powers)]
+    for epsilon in (points[0][0], points[-1][0]):
+        x = across(epsilon)
+        drawn.append(
+            element("text", f"{epsilon:g}", x=x, y=frame.height - 6, text_anchor="middle")
+        )
+    line = " ".join(
+        f"{across(epsilon):.1f},{up(needed):.1f}"
+        for (epsilon, _), needed in zip(points, needs, strict=True)
+    )
+    drawn.append(element("polyline", points=line, class_="line"))
+    drawn.append(frame.across(up(users), "reference"))
+    return chart("Users needed by epsilon", frame.width, frame.height, *drawn)

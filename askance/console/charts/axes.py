@@ -92,9 +92,7 @@ def bar_chart(title: str, bars: Sequence[ChartBar], below: str) -> Markup:
         middle = x + width / 2
         if bar.value:
             drawn += [
-                element(
-                    "rect", x=x, y=floor - size, width=width, height=size, rx=2, class_="bar"
-                ),
+                element("rect", x=x, y=floor - size, width=width, height=size, rx=2, class_="bar"),
                 element(
                     "text",
                     count_text(bar.value),
@@ -204,9 +202,7 @@ def epsilon_chart(points: Sequence[tuple[float, int]], users: int) -> Markup:
     drawn = [*frame.grid((up(10.0**power), f"{10**power:,}") for power in powers)]
     for epsilon in (points[0][0], points[-1][0]):
         x = across(epsilon)
-        drawn.append(
-            element("text", f"{epsilon:g}", x=x, y=frame.height - 6, text_anchor="middle")
-        )
+        drawn.append(element("text", f"{epsilon:g}", x=x, y=frame.height - 6, text_anchor="middle"))
     line = " ".join(
         f"{across(epsilon):.1f},{up(needed):.1f}"
         for (epsilon, _), needed in zip(points, needs, strict=True)

@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from askance.console.charts.epsilons import epsilon_chart
+from askance.console.charts.axes import epsilon_chart
 from askance.console.routes import ConsoleForm, ConsoleRoute, Visit, refusal_status
 from askance_aggregator.analyst import (
     CallRefused,

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from starlette.responses import Response
 
-from askance.console.charts.bars import ChartBar, bar_chart
-from askance.console.charts.lines import Series, line_chart
+from askance.console.charts.axes import ChartBar, Series, bar_chart, line_chart
 from askance.console.formats import nats_text
 from askance.console.history import SPAN_S, FleetRate
 from askance.console.live import live_response

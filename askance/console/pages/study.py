@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from starlette.responses import Response
 
+from askance.console.charts.axes import rounds_chart
 from askance.console.charts.hypotheses import picture_of, picture_of_json
-from askance.console.charts.rounds import rounds_chart
 from askance.console.formats import nats_text
 from askance.console.link import permitted
 from askance.console.live import Regions, live_response

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.families import HypercubeFamily
 from askance_aggregator.learners import masked_parity, masked_parity_schema
-from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.learners.masked_parity import likely_patterns
 from askance_aggregator.planning import RoundPlan, StudyPlan, plan
 from askance_aggregator.studies.study import Study
 from askance_client.accounting import parse_epsilon

@@ -20,8 +20,7 @@ import numpy as np
 from askance_aggregator.estimation import estimate
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Question
-from askance_aggregator.planning.choices import choices
-from askance_aggregator.planning.parts import need
+from askance_aggregator.planning.sizing import choices, need
 from askance_aggregator.queries import among_present, real
 from askance_client.queries import Real, Schema
 from askance_client.randomizers import COIN_SPACE, Channel

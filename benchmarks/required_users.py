@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from askance_aggregator.estimation import estimate
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Question
-from askance_aggregator.planning.choices import Choice, choices
-from askance_aggregator.planning.parts import need
 from askance_aggregator.planning.precision import tail_of
 from askance_aggregator.planning.present import PresenceCells, Present
+from askance_aggregator.planning.sizing import Choice, choices, need
 from askance_aggregator.queries import among_present, real
 from askance_client.queries import Real, Schema
 from askance_client.randomizers import COIN_SPACE, Channel

@@ -9,8 +9,7 @@ Rules of the package:
 - Intervals hold for every n (no normal approximation), and all of an answer's together.
 """
 
-from askance_aggregator.estimation.answers import estimate
-from askance_aggregator.estimation.blocks import alpha_of, joined
+from askance_aggregator.estimation.answers import alpha_of, estimate, joined
 from askance_aggregator.estimation.designed import prior_points, prior_weights
 from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.influence import influence, share_of_numbers

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation.answers import estimate, half_width
-from askance_aggregator.estimation.blocks import alpha_of, joined
+from askance_aggregator.estimation.answers import alpha_of, estimate, half_width, joined
 from askance_aggregator.estimation.deviations import Deviation
 from askance_aggregator.estimation.landing import BERRY_ESSEEN
 from askance_aggregator.estimation.present import scale_of

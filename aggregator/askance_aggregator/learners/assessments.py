@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import singledispatch
+from functools import partial, singledispatch
 from math import sqrt
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.hypotheses import Classifier
 from askance_aggregator.learners.learner import Learner, NonAdaptive
 from askance_aggregator.learners.missing import complete_rows, of_complete_cases
+from askance_aggregator.learners.registry import catalogued
 from askance_aggregator.learners.totals import AnswerTotals
 from askance_aggregator.queries import EncodedColumns, has_missing_level, values_of
 from askance_client.queries import Category, Query, QueryKind, Schema
@@ -44,6 +45,9 @@ CONSTANT = "a constant: so few users at this epsilon can tell no more"
 THE_TARGET = "the hypothesis is the target"
 NO_VALUES = "no row has all of the values that the estimate is over"
 NO_SPREAD = "the rows that the estimate is over have one value only"
+
+catalogued_classifier = partial(catalogued, error=HELD_OUT, guess=MOST_FREQUENT, success=NONE_WRONG)
+"""`catalogued` for what is judged by the labels of users who were not asked."""
 
 
 @dataclass(frozen=True, slots=True)

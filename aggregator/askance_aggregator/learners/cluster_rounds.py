@@ -33,10 +33,9 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners.centres import Points, on_grid, scaled
 from askance_aggregator.learners.conditions import Conditions, planned_tau
-from askance_aggregator.learners.learning import Answer, Question
+from askance_aggregator.learners.learning import Answer, Question, reach_of
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import check_rounds
-from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import of_complete, vector
 from askance_client.errors import InvalidParameter

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
@@ -20,7 +21,7 @@ from askance_aggregator.learners.literals import (
     labelled_bits_schema,
 )
 from askance_aggregator.learners.parameters import Accuracy
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import RuleList
 from askance_aggregator.queries import category, dot, where

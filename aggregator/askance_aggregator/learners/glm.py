@@ -37,8 +37,7 @@ from askance_aggregator.learners.constant_checks import (
     asked_of_a_fifth,
     check_decision,
 )
-from askance_aggregator.learners.glm_gradients import Features, GradientQuestion
-from askance_aggregator.learners.glm_losses import Loss
+from askance_aggregator.learners.glm_gradients import Features, GradientQuestion, Loss
 from askance_aggregator.learners.glm_rules import Noise, Scale, affordable, rate_of, users_for
 from askance_aggregator.learners.learning import Answer, Batch, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import CHECKED, Confusion, confusion_of
 from askance_aggregator.learners.glm import DescentSettings, of_a_fifth
-from askance_aggregator.learners.glm_gradients import Features
-from askance_aggregator.learners.glm_losses import RESIDUAL_BITS
+from askance_aggregator.learners.glm_gradients import RESIDUAL_BITS, Features
 from askance_aggregator.learners.learning import Answer, Learning, Question
 from askance_aggregator.learners.linear_classifiers import on_weight_grid
 from askance_aggregator.queries import among_present, clip, predicate, real, round_to, where

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import cells
@@ -23,8 +24,13 @@ from askance_aggregator.learners.glm import (
     settle,
 )
 from askance_aggregator.learners.glm_checks import ClassCheck
-from askance_aggregator.learners.glm_gradients import Features, check_width
-from askance_aggregator.learners.glm_losses import Logistic, Loss, SmoothHinge
+from askance_aggregator.learners.glm_gradients import (
+    Features,
+    Logistic,
+    Loss,
+    SmoothHinge,
+    check_width,
+)
 from askance_aggregator.learners.glm_rules import CLASSES, MARGINS, Scale
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Learning
@@ -36,7 +42,7 @@ from askance_aggregator.learners.linear_classifiers import (
     positive_class,
 )
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_client.queries import Expression, Schema

@@ -13,7 +13,18 @@ within 5 %. The mean is unbiased but for the clipping of residuals.
 A record without one of the fields has residual and gradient 0: the gradient is that of complete
 records, scaled by their share, which changes its length and not its direction.
 
-Source: Bhowmick et al. 2018 (gradients by PrivUnit).
+A loss is convex in the score s = w . x; its derivative is the residual of a record.
+
+| loss | derivative in s | curvature, at most |
+|---|---|---|
+| logistic | sigmoid(s) - y, y in {0, 1} | 1/4 |
+| squared, halved | s - y, y in [-1, 1] | 1 |
+| Huber | s - y, clipped to [-width, width] | 1 |
+| hinge, smoothed | -y max(0, min(1, 1 - y s)), y = +-1 | 1 |
+
+Sources: Bhowmick et al. 2018 (gradients by PrivUnit); McCullagh and Nelder 1989 (generalised
+    linear models); Huber 1964; Rennie and Srebro 2005 (the smooth hinge: half of the squared
+    distance below margin 1, linear below margin 0).
 """
 
 from __future__ import annotations
@@ -23,18 +34,91 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners.encodings import Cells, Number
-from askance_aggregator.learners.glm_losses import RESIDUAL_BITS, Loss
 from askance_aggregator.learners.learning import Question
 from askance_aggregator.learners.linear_classifiers import WEIGHT_BITS, Coordinates
-from askance_aggregator.queries import dot, maximum, minimum, round_to, vector, where
+from askance_aggregator.queries import clip, dot, maximum, minimum, round_to, sigmoid, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import MAX_COMPONENTS, Expression, Kind, constant
+
+RESIDUAL_BITS = 12  # residuals lie on multiples of 2^-12, far below what noise leaves of them
+
+
+class Loss(Protocol):
+    """Interface of a loss: its derivative, and a bound of its second one."""
+
+    @property
+    def curvature(self) -> float:
+        """The most that the residual changes per unit of the score."""
+
+    def residual(self, score: Expression) -> Expression:
+        """Return the derivative at a score, on multiples of 2^-12."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logistic:
+    """Loss of logistic regression; `positive` is the predicate of the second class."""
+
+    positive: Expression
+    curvature: float = 0.25
+
+    def residual(self, score: Expression) -> Expression:
+        """Return P[second class] less 1 for that class; the probability is the table's."""
+        likely = round_to(sigmoid(score), RESIDUAL_BITS)
+        return where(self.positive, likely - 1, likely)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothHinge:
+    """Loss of a linear support vector machine."""
+
+    positive: Expression
+    curvature: float = 1.0
+
+    def residual(self, score: Expression) -> Expression:
+        """Return the distance of the margin below 1, at most 1, against the class's sign."""
+        coarse = _coarse(score)
+        return where(self.positive, -clip(1 - coarse, 0, 1), clip(1 + coarse, 0, 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Squared:
+    """Half of the squared error of an outcome, which is a number in [-1, 1] or a truth."""
+
+    outcome: Expression
+    curvature: float = 1.0
+
+    def residual(self, score: Expression) -> Expression:
+        """Return the score less the outcome."""
+        return _coarse(score) - self.outcome
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Huber:
+    """Squared near zero, linear beyond a width: outliers pull by no more than that.
+
+    Args:
+        width: > 0, on the scale of the outcome.
+    """
+
+    outcome: Expression
+    width: Fraction
+    curvature: float = 1.0
+
+    def residual(self, score: Expression) -> Expression:
+        """Return the score less the outcome, clipped to the width."""
+        return _coarse(clip(_coarse(score) - self.outcome, -self.width, self.width))
+
+
+def _coarse(score: Expression) -> Expression:
+    return round_to(score, RESIDUAL_BITS)
+
 
 RANGES = 8  # of |x|^2, each up to 1.19 times as long as it begins where lengths vary fourfold
 _NORM_BITS = 10

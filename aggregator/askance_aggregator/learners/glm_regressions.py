@@ -24,8 +24,7 @@ from askance_aggregator.learners.glm import (
     settle,
 )
 from askance_aggregator.learners.glm_checks import OutcomeCheck
-from askance_aggregator.learners.glm_gradients import Features, check_width
-from askance_aggregator.learners.glm_losses import Huber, Loss, Squared
+from askance_aggregator.learners.glm_gradients import Features, Huber, Loss, Squared, check_width
 from askance_aggregator.learners.glm_rules import OUTCOMES, TWO_VALUES, Scale
 from askance_aggregator.learners.learner import adaptive
 from askance_aggregator.learners.learning import Learning

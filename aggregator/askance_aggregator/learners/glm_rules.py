@@ -32,8 +32,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
+from askance_aggregator.learners.conditions import narrowest
 from askance_aggregator.learners.constant_checks import Doubt, ModelChoice
-from askance_aggregator.learners.field_limits import narrowest
 
 HOPELESS = 0.7
 FEWEST_ROUNDS = 8

@@ -18,7 +18,14 @@ from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import SharesKept
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
-from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.learning import (
+    Answer,
+    Answers,
+    Batch,
+    Learning,
+    Question,
+    half_width,
+)
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import (
     Parameter,
@@ -34,7 +41,6 @@ from askance_aggregator.learners.prefixes import (
     text_of,
 )
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
-from askance_aggregator.learners.reach import half_width
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema
 from askance_aggregator.learners.shapes import FrequentValues, NoShape, ResultShape

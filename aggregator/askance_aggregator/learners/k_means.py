@@ -42,11 +42,10 @@ from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, adaptive
-from askance_aggregator.learners.learning import Batch, Learning, Question
+from askance_aggregator.learners.learning import Batch, Learning, Question, reach_of
 from askance_aggregator.learners.missing import MissingShare, named_share
 from askance_aggregator.learners.parameters import Columns, Tau
 from askance_aggregator.learners.presentation import Presentation
-from askance_aggregator.learners.reach import reach_of
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres

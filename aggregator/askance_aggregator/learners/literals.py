@@ -10,11 +10,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
 from askance_aggregator.learners.parameters import Accuracy
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import ResultShape, RuleList, shape_of
 from askance_aggregator.numbers import Rational, rational
@@ -25,7 +26,7 @@ from askance_client.queries import Bits, Label, Schema
 
 
 class LabelledBits(JsonObject):
-    """What predicts the label y, 0 or 1, of rows with bits x."""
+    """Classifier of rows with bits x, whose label y is 0 or 1."""
 
     __slots__ = ()
 

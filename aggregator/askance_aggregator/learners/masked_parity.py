@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -33,7 +35,6 @@ from askance_aggregator.learners.learning import Allocation, Answer, Batch, Lear
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import NoShape
-from askance_aggregator.learners.sign_lists import likely_patterns
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
@@ -46,6 +47,48 @@ from askance_client.queries import (
     Query,
     Schema,
 )
+
+
+def likely_patterns(values: Sequence[float], length: int) -> list[tuple[int, ...]]:
+    """List the most likely patterns of signs of estimates with equal noise.
+
+    A pattern that turns the signs of the values in a set S has the sum of |value| over S as its
+    rank; the least come first, S empty before all. Sums are exact, and ties go by position, so that
+    the list is a function of the values on every machine.
+
+    There are `length` of them, or all where there are fewer; 1 stands for a negative sign.
+    """
+    signs = [int(value < 0) for value in values]
+    order = sorted(range(len(values)), key=lambda place: (abs(values[place]), place))
+    sizes = [Fraction(abs(values[place])) for place in order]
+    patterns = []
+    for turned in islice(_least_sums(sizes), length):
+        bits = list(signs)
+        for position in turned:
+            bits[order[position]] ^= 1
+        patterns.append(tuple(bits))
+    return patterns
+
+
+def _least_sums(sizes: Sequence[Fraction]) -> Iterator[tuple[int, ...]]:
+    """Yield the subsets of positions in increasing order of their sums, the empty one first.
+
+    Each non-empty subset is made once, from one with no greater sum: its last position was added to
+    it, or moved there from the position before.
+
+    Sizes are not negative, in increasing order.
+    """
+    yield ()
+    heap: list[tuple[Fraction, tuple[int, ...]]] = [(sizes[0], (0,))] if sizes else []
+    while heap:
+        total, subset = heappop(heap)
+        yield subset
+        last = subset[-1]
+        if last + 1 < len(sizes):
+            following = sizes[last + 1]
+            heappush(heap, (total + following, (*subset, last + 1)))
+            heappush(heap, (total + following - sizes[last], (*subset[:-1], last + 1)))
+
 
 MAX_D = 1024
 SIGNED = "signed"

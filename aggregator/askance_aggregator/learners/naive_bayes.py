@@ -10,15 +10,15 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.assessments import catalogued_classifier
+from askance_aggregator.learners.conditions import Conditions, narrowest
 from askance_aggregator.learners.encodings import Cells, cells, columns_of, joint
-from askance_aggregator.learners.field_limits import narrowest
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, parts_in
 from askance_aggregator.learners.learner import non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import (
     Rows,
     encoded,
@@ -178,7 +178,7 @@ class NaiveBayes(JsonObject):
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
     """Set the columns where users are known, and neither columns nor a tolerance is given.
 
-    Fields are kept while the noise of all tables is at most `MOST_NOISE` (`field_limits`): eight
+    Fields are kept while the noise of all tables is at most `MOST_NOISE` (`narrowest`): eight
     tables that are nothing but noise, or more of better ones. Of Adult's 14 fields and 26,049 users
     it keeps 8 at epsilon 0.5, 11 at 1, all from 2 on.
     """

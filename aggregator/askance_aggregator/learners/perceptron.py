@@ -23,11 +23,18 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.conditions import Conditions
+from askance_aggregator.learners.assessments import catalogued_classifier
+from askance_aggregator.learners.conditions import Conditions, narrowest
 from askance_aggregator.learners.encodings import Cells, Number, cells
-from askance_aggregator.learners.field_limits import narrowest
 from askance_aggregator.learners.learner import adaptive
-from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
+from askance_aggregator.learners.learning import (
+    Answer,
+    Answers,
+    Batch,
+    Learning,
+    Question,
+    reach_of,
+)
 from askance_aggregator.learners.linear_classifiers import (
     Coordinates,
     Halfspace,
@@ -44,8 +51,7 @@ from askance_aggregator.learners.parameters import (
     LabelName,
     check_rounds,
 )
-from askance_aggregator.learners.reach import reach_of
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import predicate, real, signed, where
@@ -149,7 +155,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     """Set the columns where users are known, and neither columns nor a margin is given.
 
     Fields are kept while the error of a step, the mean of the mistakes, has a length of at most
-    `MOST_NOISE` (`field_limits`); the mean itself is no longer than the longest example.
+    `MOST_NOISE` (`narrowest`); the mean itself is no longer than the longest example.
     """
     open_ = arguments["columns"] is None and arguments["margin"] is None
     if conditions.users is None or not open_:

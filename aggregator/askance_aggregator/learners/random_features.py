@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
@@ -41,8 +42,7 @@ from askance_aggregator.learners.glm import (
     fit,
 )
 from askance_aggregator.learners.glm_checks import ClassCheck
-from askance_aggregator.learners.glm_gradients import Features
-from askance_aggregator.learners.glm_losses import Logistic
+from askance_aggregator.learners.glm_gradients import Features, Logistic
 from askance_aggregator.learners.glm_rules import CLASSES
 from askance_aggregator.learners.hypotheses import hypothesis_of
 from askance_aggregator.learners.learner import adaptive
@@ -51,7 +51,7 @@ from askance_aggregator.learners.linear_classifiers import ScoredClassifier, pos
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.pca import as_number
-from askance_aggregator.learners.registry import SmallSettings, catalogued_classifier
+from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import Rows, encoded, features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import NoShape

@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
@@ -19,7 +19,6 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
-from askance_aggregator.learners.assessments import HELD_OUT, MOST_FREQUENT, NONE_WRONG
 from askance_aggregator.learners.binding import ByColumns, ByQuery, OfColumns, OfQuery, schema_later
 from askance_aggregator.learners.learner import (
     Adaptive,
@@ -318,10 +317,6 @@ def catalogued(
         return made
 
     return cast("Catalogued", decorate)
-
-
-catalogued_classifier = partial(catalogued, error=HELD_OUT, guess=MOST_FREQUENT, success=NONE_WRONG)
-"""`catalogued` for what is judged by the labels of users who were not asked."""
 
 
 def learners() -> tuple[LearnerEntry, ...]:

@@ -21,7 +21,6 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.cells import JointShares
-from askance_aggregator.planning.choices import Choice, choices
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares
@@ -37,6 +36,7 @@ from askance_aggregator.planning.precision import (
     tail_of,
 )
 from askance_aggregator.planning.scored import Scored
+from askance_aggregator.planning.sizing import Choice, choices
 from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
 

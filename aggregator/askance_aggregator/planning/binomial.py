@@ -8,12 +8,13 @@ import numpy as np
 
 from askance_aggregator.planning.tails import (
     Failure,
+    Reals,
     Tail,
     divergence,
+    exceeds,
     least_of_convex,
     normal_tail,
 )
-from askance_aggregator.planning.worst import Reals, exceeds
 
 _ENUMERATED = 1 << 15  # users: beyond, the sharp bound is as good as exact
 _SLACK = 1e-9  # a threshold that rounding may have moved beyond a whole number counts as on it

@@ -32,8 +32,14 @@ from math import ceil, log
 import numpy as np
 
 from askance_aggregator.planning.binomial import Binomial
-from askance_aggregator.planning.tails import Failure, Tail, divergence, least_of_convex, least_tau
-from askance_aggregator.planning.worst import Reals
+from askance_aggregator.planning.tails import (
+    Failure,
+    Reals,
+    Tail,
+    divergence,
+    least_of_convex,
+    least_tau,
+)
 
 _FIRST = 64  # intervals of shares to begin with, the narrowest at share 0
 _PARTS = 8  # into which an interval is divided

@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.estimation import relative_landing
 from askance_aggregator.learners import Crossing
-from askance_aggregator.planning.tails import Failure, Tail, least_tau
-from askance_aggregator.planning.worst import Reals
+from askance_aggregator.planning.tails import Failure, Reals, Tail, least_tau
 from askance_client.errors import InvalidParameter
 
 _NEARLY = 1 - 1e-12  # of tau: rounding hides no population that is just so far from a level

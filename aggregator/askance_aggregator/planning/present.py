@@ -30,8 +30,7 @@ from askance_aggregator.estimation import (
 from askance_aggregator.families import TableFamily
 from askance_aggregator.learners import PopulationMean, Question, SampleMean
 from askance_aggregator.planning.inversion import MOST_USERS, CellLaws, tails
-from askance_aggregator.planning.tails import Failure, Tail, least_tau
-from askance_aggregator.planning.worst import Reals
+from askance_aggregator.planning.tails import Failure, Reals, Tail, least_tau
 from askance_aggregator.table_design import (
     NUMBERS,
     PresenceObjective,

@@ -10,8 +10,7 @@ from math import exp, inf, sqrt
 import numpy as np
 
 from askance_aggregator.estimation import relative_landing
-from askance_aggregator.planning.tails import Failure, Tail, least_of_convex
-from askance_aggregator.planning.worst import Reals
+from askance_aggregator.planning.tails import Failure, Reals, Tail, least_of_convex
 
 _STEEPEST = 60.0  # tilts beyond it, a score's range being 1, are not looked at
 

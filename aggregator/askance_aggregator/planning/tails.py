@@ -12,7 +12,7 @@ A size is found in three steps, each never more than the one before:
 2. **A sharp bound** of the tail (`Tail.failure`) that has Chernoff's exponent and the normal law's
    factor before it. It falls with n, so what is enough is enough for every larger n too.
 3. **The tails themselves** (`Tail.fails`), where so few users are enough that a report more or less
-   matters, and where what is worst can be enclosed (`worst`). They are a saw in n: a size by them
+   matters, and where what is worst can be enclosed (`exceeds`). They are a saw in n: a size by them
    holds at that n and at all from step 2 on; in between the lattice may spoil it by a tooth.
 """
 
@@ -29,6 +29,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter
+
+Reals = NDArray[np.float64]
+
+_FIRST = 16  # intervals to begin with
+_PARTS = 4  # into which an interval is divided
+_LEVELS = 8
+_MOST = 160  # intervals that are looked into at once: beyond it the answer is the careful one
+
+
+def exceeds(bound: Callable[[Reals, Reals], Reals], low: float, high: float, beta: float) -> bool:
+    """Return whether a quantity was not shown to be at most beta everywhere on [low, high].
+
+    Intervals whose bound is above beta are divided, until none is left, or one point is found where
+    the quantity itself is above beta, or the intervals are too many or too short to go on. `bound`
+    gives upper bounds on the quantity within intervals [a_i, b_i]; of a point, the quantity itself.
+    """
+    edges = np.linspace(low, high, _FIRST + 1) if high > low else np.array([low, low])
+    left, right = edges[:-1], edges[1:]
+    for _ in range(_LEVELS):
+        above = bound(left, right) > beta
+        if not above.any():
+            return False
+        left, right = left[above], right[above]
+        if len(left) > _MOST or (bound(right, right) > beta).any():
+            return True
+        steps = np.linspace(left, right, _PARTS + 1)
+        left, right = steps[:-1].ravel(), steps[1:].ravel()
+    return True
+
 
 _GOLDEN = (sqrt(5) - 1) / 2
 _SEARCH_STEPS = 60  # each leaves .618 of the interval: 3e-13 of it in the end

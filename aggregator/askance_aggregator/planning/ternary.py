@@ -8,8 +8,7 @@ from math import cosh, exp, log, log1p, sinh, sqrt
 import numpy as np
 
 from askance_aggregator.estimation import relative_landing
-from askance_aggregator.planning.tails import Failure, Tail, least_of_convex
-from askance_aggregator.planning.worst import Reals, exceeds
+from askance_aggregator.planning.tails import Failure, Reals, Tail, exceeds, least_of_convex
 
 _ENUMERATED = 500.0  # reports that point somewhere: beyond, exact tails save less than 6 %
 _SLACK = 1e-9  # a threshold that rounding may have moved beyond a whole number counts as on it

@@ -17,9 +17,8 @@ from askance_aggregator.estimation import (
 from askance_aggregator.families import TableFamily, best_for, subset_selection
 from askance_aggregator.learners import Answer, Question, SampleMean
 from askance_aggregator.oracles.expectations import expectations
-from askance_aggregator.planning.choices import Choice, choices
-from askance_aggregator.planning.parts import need
 from askance_aggregator.planning.precision import tail_of
+from askance_aggregator.planning.sizing import Choice, choices, need
 from askance_aggregator.queries import among_present, encode_columns, has_missing_level, real
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Integer, QueryKind, Real, Schema

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from askance_aggregator.learners import Learner, naive_bayes, perceptron
-from askance_aggregator.learners.field_limits import narrowest
+from askance_aggregator.learners.conditions import narrowest
 from askance_aggregator.planning import plan, settled
 from askance_client.queries import Category, Label, Real, Schema
 

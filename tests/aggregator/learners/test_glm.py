@@ -21,8 +21,16 @@ from askance_aggregator.learners import (
     ridge_regression,
 )
 from askance_aggregator.learners.encodings import numbers_of
-from askance_aggregator.learners.glm_gradients import Features, GradientQuestion, check_width
-from askance_aggregator.learners.glm_losses import Huber, Logistic, Loss, SmoothHinge, Squared
+from askance_aggregator.learners.glm_gradients import (
+    Features,
+    GradientQuestion,
+    Huber,
+    Logistic,
+    Loss,
+    SmoothHinge,
+    Squared,
+    check_width,
+)
 from askance_aggregator.learners.linear_classifiers import coordinates_of, on_weight_grid
 from askance_aggregator.oracles import (
     ExactOracle,

@@ -14,26 +14,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import Answers, Batch, decision_tree
-from askance_aggregator.learners.cell_groups import (
-    Grouping,
-    Screen,
-    choose_groupings,
-    even_grouping,
-    largest_shape,
-)
 from askance_aggregator.learners.decision_tree import (
     DOUBT,
     FEWEST_CELLS,
     MOST_CELLS,
+    Grouping,
     GrowthRule,
     JointTable,
+    Screen,
     TreeNoise,
     cells_within,
+    choose_groupings,
+    even_grouping,
     grow,
+    largest_shape,
 )
 from askance_aggregator.learners.encodings import cells
 from askance_aggregator.learners.learning import Answer, Question
-from askance_aggregator.learners.splits import bits_of
+from askance_aggregator.learners.trees import bits_of
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import plan, rehearse
 from askance_aggregator.queries import encode_columns, predicate

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance_aggregator.learners import OneStandsOut, SignsListed
-from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.learners.masked_parity import likely_patterns
 from askance_client.errors import InvalidParameter
 
 VALUES = st.lists(st.floats(-8, 8, allow_subnormal=True), min_size=1, max_size=7)

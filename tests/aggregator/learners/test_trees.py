@@ -20,8 +20,7 @@ from askance_aggregator.learners import (
     find,
     hypothesis_from_json,
 )
-from askance_aggregator.learners.splits import Split, best_split
-from askance_aggregator.learners.trees import TreeNode
+from askance_aggregator.learners.trees import Split, TreeNode, best_split
 from askance_aggregator.oracles import ExactOracle, learn
 from askance_aggregator.planning import rehearse
 from askance_client.errors import InvalidParameter

@@ -10,9 +10,8 @@ import pytest
 
 from askance_aggregator.learners import Allocation, Batch, Question
 from askance_aggregator.planning import RoundRules, plan_batch, tail_of
-from askance_aggregator.planning.parts import Sizer
 from askance_aggregator.planning.plans import RoundPlan
-from askance_aggregator.planning.sizing import Divided, Shared, balanced, divided
+from askance_aggregator.planning.sizing import Divided, Shared, Sizer, balanced, divided
 from askance_aggregator.queries import category, predicate
 from askance_client.queries import Bit, Category, Schema
 

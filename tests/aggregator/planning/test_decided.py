@@ -25,8 +25,7 @@ from askance_aggregator.learners import (
     masked_parity,
     masked_parity_schema,
 )
-from askance_aggregator.learners.masked_parity import MAX_CANDIDATES
-from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.learners.masked_parity import MAX_CANDIDATES, likely_patterns
 from askance_aggregator.planning import plan, settled, tail_of
 from askance_aggregator.planning.decided import (
     BETAS,

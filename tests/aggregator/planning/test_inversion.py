@@ -12,9 +12,9 @@ from scipy.stats import multinomial
 from askance_aggregator.estimation import PresentLaw
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Question, SampleMean
-from askance_aggregator.planning.choices import choices
 from askance_aggregator.planning.precision import tail_of
 from askance_aggregator.planning.present import PresenceCells, Present
+from askance_aggregator.planning.sizing import choices
 from askance_aggregator.queries import among_present
 from askance_client.queries import Real, Schema
 

@@ -41,8 +41,7 @@ from askance_aggregator.planning import (
     rehearse,
     tail_of,
 )
-from askance_aggregator.planning.parts import Sizer
-from askance_aggregator.planning.sizing import Shared
+from askance_aggregator.planning.sizing import Shared, Sizer
 from askance_aggregator.queries import (
     category,
     clip,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance_aggregator.planning.worst import Reals, exceeds
+from askance_aggregator.planning.tails import Reals, exceeds
 
 STEEPEST = 7.0
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from askance_aggregator.learners import MaskedParity, masked_parity, masked_parity_schema
-from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.learners.masked_parity import likely_patterns
 from askance_aggregator.oracles import learn
 from askance_aggregator.oracles.masked_parity import MaskedParityOracle, lazy_masked_parity
 from askance_aggregator.planning import StudyPlan, plan, plan_batch

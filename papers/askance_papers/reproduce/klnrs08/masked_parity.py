@@ -26,7 +26,7 @@ from askance_aggregator.learners import (
     masked_parity,
     masked_parity_schema,
 )
-from askance_aggregator.learners.sign_lists import likely_patterns
+from askance_aggregator.learners.masked_parity import likely_patterns
 from askance_aggregator.oracles import MaskedParityOracle, WrongSideOracle, learn
 from askance_aggregator.planning import RoundPlan, StudyPlan, plan, plan_batch
 from askance_aggregator.queries import EncodedColumns, encode_columns, evaluate_columns

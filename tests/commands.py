@@ -29,7 +29,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _LOADED = (  # what commands import when they run
     OF_ASKANCE,
     OF_THE_DEVICE,
-    "askance.cli.aggregator.serve",
+    "askance.cli.aggregator.processes",
     "askance_aggregator.server.process.configuration",
     "askance_aggregator.server.process.process",
     "askance_aggregator.server.process.tokens",

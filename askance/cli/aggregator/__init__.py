@@ -6,19 +6,15 @@ import argparse
 
 from askance.cli.aggregator import (
     audit,
-    backup,
+    backups,
     certificates,
     collect,
     device,
-    doctor,
     init,
-    losses,
     migrate,
+    processes,
     provision,
     recount,
-    reload,
-    restore,
-    serve,
     status,
     token,
     webhook,
@@ -29,31 +25,31 @@ SUMMARY = "run an aggregator, which asks devices and answers analysts"
 DESCRIPTION = "The commands of an aggregator's operator. Start with: askance aggregator init DIR"
 
 _COMMANDS = (
-    init,
-    serve,
-    reload,
-    migrate,
-    collect,
-    backup,
-    restore,
-    losses,
-    token,
-    provision,
-    recount,
-    device,
-    certificates,
-    status,
-    doctor,
-    audit,
-    webhook,
+    init.add,
+    processes.add_serve,
+    processes.add_reload,
+    migrate.add,
+    collect.add,
+    backups.add_backup,
+    backups.add_restore,
+    backups.add_losses,
+    token.add,
+    provision.add,
+    recount.add,
+    device.add,
+    certificates.add,
+    status.add,
+    processes.add_doctor,
+    audit.add,
+    webhook.add,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the operator's commands."""
     commands = parser.add_subparsers(dest="aggregator_command", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add(commands)
+    for add in _COMMANDS:
+        add(commands)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,166 @@
+"""Backups of the store: made, verified, restored, and the answers that a restored one lacks."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_store,
+    configuration_of,
+    note_command,
+    recorded_at,
+)
+from askance.cli.output import Failure, print_json
+from askance_aggregator.reports.texts import counted
+
+_VERIFY = "verify"
+_BACKS_UP = (
+    "Writes the store to one new file, also while the aggregator runs, or reads a backup and"
+    " compares its parts with their digests (verify FILE). The configuration, its keys and its"
+    " certificates are not in it: keep copies of them elsewhere. The audit log has an entry of it."
+)
+
+
+def add_backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `backup`."""
+    backup = add_command(
+        commands,
+        "backup",
+        _run_backup,
+        summary="back up the store, or verify a backup",
+        description=_BACKS_UP,
+    )
+    backup.add_argument(
+        "words",
+        nargs="+",
+        metavar="FILE",
+        help="the new file to write; or the word verify and the file to read",
+    )
+    add_configuration(backup)
+    add_store(backup)
+
+
+def _run_backup(arguments: argparse.Namespace) -> int:
+    words: list[str] = arguments.words
+    if len(words) == 1 and words != [_VERIFY]:
+        return _back_up(Path(words[0]), arguments)
+    if len(words) == 2 and words[0] == _VERIFY:
+        return _verify(Path(words[1]), arguments)
+    raise Failure(2, "usage", f"backup: expected FILE, or verify FILE, got {' '.join(words)!r}")
+
+
+def _back_up(path: Path, arguments: argparse.Namespace) -> int:
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.process.control import back_up
+
+    store = configuration_of(arguments).store
+    with recorded_at(store, "backup", str(path)):
+        written = back_up(store, path, system_now_s(), time.sleep)
+    print_manifest(path, written, arguments)
+    return 0
+
+
+def _verify(path: Path, arguments: argparse.Namespace) -> int:
+    from askance_aggregator.store import check_backup
+
+    print_manifest(path, check_backup(path).to_json(), arguments)
+    return 0
+
+
+def print_manifest(path: Path, found: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    """Print what a backup has."""
+    size = sum(part["size"] for part in found["parts"])
+    if arguments.json:
+        facts = ("kind", "schema", "at_unix_s", "devices", "studies")
+        print_json({"file": str(path), **{name: found[name] for name in facts}, "bytes": size})
+        return
+    from askance_client.service.clock import utc_text
+
+    content = f"{counted(found['devices'], 'device')}, {counted(found['studies'], 'study')}"
+    print(f"{path}: a {found['kind']} store of {utc_text(found['at_unix_s'])}, {content}")
+
+
+_RESTORES = (
+    "Makes the configured store of a backup: a SQLite file where none is, or a PostgreSQL database"
+    " without devices and studies. Whatever came after the backup is not in it: devices deliver"
+    " again what they are asked for, from their ledgers and without a second charge. The restored"
+    " audit log goes on with an entry of it."
+)
+
+
+def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `restore`."""
+    restore = add_command(
+        commands,
+        "restore",
+        _restore,
+        summary="make a new store of a backup",
+        description=_RESTORES,
+    )
+    restore.add_argument("file", type=Path, metavar="FILE", help="the backup")
+    add_configuration(restore)
+    add_store(restore)
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.clock import system_now_s
+    from askance_aggregator.store import open_backup
+
+    store = configuration_of(arguments).store
+    with open_backup(arguments.file) as backup:
+        store.restore(backup, system_now_s())
+        note_command(store, "restore", str(arguments.file), "done")
+        print_manifest(arguments.file, backup.manifest.to_json(), arguments)
+    if not arguments.json:
+        print(f"restored into {store}")
+    return 0
+
+
+_COUNTS = (
+    "Counts the answers that devices were charged for after the backup and that the restored store"
+    " has not, by the numbers of later reports. A device that has not answered since the"
+    " restoration is not counted yet. All reports are read; stop an aggregator on SQLite first."
+)
+
+
+def add_losses(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `losses`."""
+    losses = add_command(
+        commands,
+        "losses",
+        _losses,
+        summary="count answers that were lost by a restoration",
+        description=_COUNTS,
+    )
+    add_configuration(losses)
+    add_store(losses)
+
+
+def _losses(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.studies.losses import losses
+    from askance_client.service.clock import utc_text
+
+    with closing(configuration_of(arguments).store.open_to_read()) as store:
+        found = losses(store)
+    if arguments.json:
+        print_json(
+            {
+                "backup_unix_s": found.backup_unix_s or None,
+                "devices": found.devices,
+                "answers": found.answers,
+            }
+        )
+    elif not found.backup_unix_s:
+        print("no backup was restored into this store")
+    else:
+        since = utc_text(found.backup_unix_s)
+        what = f"{counted(found.answers, 'answer')} of {counted(found.devices, 'device')}"
+        print(f"after the backup of {since}: {what} charged, and not in this store")
+    return 0

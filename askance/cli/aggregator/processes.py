@@ -1,0 +1,148 @@
+"""The aggregator as a process: `serve`, `reload`, and the checks of `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+
+from askance.cli.aggregator.common import (
+    add_command,
+    add_configuration,
+    add_listen,
+    add_store,
+    configuration_of,
+)
+from askance.cli.output import print_json
+from askance_aggregator.reports.texts import counted
+
+_SERVES = (
+    "Serves devices and analysts until SIGTERM or Ctrl-C, then drains: what has arrived is"
+    " committed, open studies go on at the next start. Logs go to stderr."
+)
+
+
+def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `serve`."""
+    serve = add_command(
+        commands,
+        "serve",
+        _serve,
+        summary="serve devices and analysts until a signal",
+        description=_SERVES,
+    )
+    add_configuration(serve)
+    add_listen(serve)
+    add_store(serve)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    # gRPC's own lines on stderr are no JSON; what it cannot do comes back as errors.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    configuration = configuration_of(arguments)
+    from askance_aggregator.server.process.logs import logs_to
+    from askance_aggregator.server.process.process import (
+        Listening,
+        draining_at_signals,
+        serve,
+    )
+    from askance_aggregator.server.process.process_file import process_file, process_path
+    from askance_aggregator.server.process.reloading import Rereading
+
+    def ready(listening: Listening) -> None:
+        if arguments.json:
+            print_json(listening.to_json())
+        else:
+            resumed = counted(listening.studies_resumed, "open study")
+            print(f"listening on {listening.address}; {resumed} resumed")
+        sys.stdout.flush()
+
+    rereading = Rereading(threading.Event(), lambda: configuration_of(arguments))
+    signal.signal(signal.SIGHUP, lambda *_: rereading.asked.set())
+    with (
+        logs_to(sys.stderr, configuration.log_level),
+        process_file(process_path(arguments.config)),
+        draining_at_signals() as stopping,
+    ):
+        serve(configuration, stopping=stopping, ready=ready, rereading=rereading)
+    gc.freeze()  # the process ends: a collection of what a flood has left would take a second
+    return 0
+
+
+_RELOADS = (
+    "Checks the configuration, then lets the running aggregator read it again, as SIGHUP does:"
+    " certificates, enrolment and analysts' keys, limits and log level. Streams stay open. Its log"
+    " has the outcome, and names the settings that wait for a restart."
+)
+
+
+def add_reload(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `reload`."""
+    reload = add_command(
+        commands,
+        "reload",
+        _reload,
+        summary="let a running aggregator read its configuration again",
+        description=_RELOADS,
+    )
+    add_configuration(reload)
+
+
+def _reload(arguments: argparse.Namespace) -> int:
+    from askance_aggregator.server.process.process_file import process_path, reload_process
+
+    configuration_of(arguments)  # a bad file is refused here, where it is read
+    number = reload_process(process_path(arguments.config))
+    if arguments.json:
+        print_json({"process": number})
+    else:
+        print(f"process {number} reads {arguments.config} again; its log has the outcome")
+    return 0
+
+
+_CHECKS = (
+    "Checks the configuration, secret files, disk, certificate, ports, descriptors, store and"
+    " clock. Prints a line per check, and one of help below each that is not ok. Changes nothing."
+    " Run it as the aggregator's user. Exits with 1 if a check fails; a warning alone leaves 0."
+)
+
+
+def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command `doctor`."""
+    doctor = add_command(
+        commands,
+        "doctor",
+        _doctor,
+        summary="check what the aggregator needs",
+        description=_CHECKS,
+    )
+    add_configuration(doctor)
+    add_listen(doctor)
+    add_store(doctor)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from askance_aggregator.server.process.doctor import examine, results_json
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    results = examine(
+        arguments.config,
+        lambda: configuration_of(arguments),
+        now_s=time.time,
+        descriptors=None if hard == resource.RLIM_INFINITY else hard,
+    )
+    told = results_json(results)
+    if arguments.json:
+        print_json(told)
+    else:
+        for result in results:
+            print(f"{result.state.value:<5} {result.check}: {result.text}")
+            if result.help:
+                print(f"      {result.help}")
+    return 0 if told["ok"] else 1

@@ -1,10 +1,12 @@
 /**
  * Build the page: node examples/web/build.mjs SETTINGS OUT
  *
- * OUT then has static files alone, for any server. The policy of contents is in the page itself: it
+ * OUT then has static files alone, for any server. Each is named with the version of all of them,
+ * which the service worker keeps together. The policy of contents is in the page itself: it
  * reaches its own origin and the aggregator that the settings name, and runs no other script.
  */
 
+import { createHash } from "node:crypto";
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -26,7 +28,7 @@ await build({
     record_thread: join(PACKAGE, "src/browser/record_thread.ts"),
   },
   alias: { "askance-client": join(PACKAGE, "src") },
-  define: { SETTINGS: JSON.stringify(settings) },
+  define: { SETTINGS: JSON.stringify(settings), VERSION: '"{version}"' },
   outdir: out,
   bundle: true,
   minify: true,
@@ -36,7 +38,19 @@ await build({
 });
 const page = await readFile(join(HERE, "src/index.html"), "utf8");
 await writeFile(join(out, "index.html"), page.replaceAll("{aggregator}", origin));
+await copyFile(join(HERE, "src/service_worker.js"), join(out, "service_worker.js"));
 for (const shared of ["style.css", "mark.svg"]) {
   await copyFile(resolve(HERE, "../../client/askance_client/console", shared), join(out, shared));
 }
 await copyFile(join(HERE, "src/page.css"), join(out, "page.css"));
+
+const digest = createHash("sha256");
+const named = ["index.html", "page.js", "service_worker.js"];
+for (const file of [...named, "record_thread.js", "style.css", "page.css", "mark.svg"]) {
+  digest.update(`${file}\0`).update(createHash("sha256").update(await readFile(join(out, file))).digest());
+}
+const version = digest.digest("hex").slice(0, 16);
+for (const file of named) {
+  const text = await readFile(join(out, file), "utf8");
+  await writeFile(join(out, file), text.replaceAll("{version}", version));
+}

@@ -28,6 +28,8 @@ class PageHandler(SimpleHTTPRequestHandler):
         # that has the record reaches nothing.
         path = self.path.partition("?")[0] if hasattr(self, "path") else ""
         policy = f"default-src 'none'; {NO_FRAMES}" if path.endswith(".js") else NO_FRAMES
+        if path.endswith("/service_worker.js"):  # it reaches the page's own files
+            policy = f"default-src 'none'; connect-src 'self'; {NO_FRAMES}"
         self.send_header("Content-Security-Policy", policy)
         for name, value in HEADERS.items():
             self.send_header(name, value)

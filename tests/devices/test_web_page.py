@@ -176,6 +176,82 @@ def test_the_page_goes_on_offline_and_a_second_tab_waits(person: Person) -> None
     person.sees("2 of 8 nats spent")
 
 
+def kept(driver: Any) -> dict[str, list[str]]:
+    """Paths that the browser keeps for the page, by the name of their cache."""
+    found: dict[str, list[str]] = driver.execute_async_script(
+        """
+        const done = arguments[0], found = {};
+        (async () => {
+          for (const name of await caches.keys()) {
+            const urls = (await (await caches.open(name)).keys()).map(({ url }) => new URL(url));
+            found[name] = urls.map(({ pathname, search }) => pathname + search).sort();
+          }
+          done(navigator.serviceWorker.controller === null ? {} : found);
+        })();
+        """
+    )
+    return found
+
+
+def version(driver: Any) -> str:
+    """Return the version of the page that is shown."""
+    source = driver.execute_script("return document.querySelector('script').src")
+    return urlsplit(str(source)).query
+
+
+def test_the_page_opens_without_its_server_and_is_replaced_by_a_new_one(tmp_path: Path) -> None:
+    flags = ("--ignore-certificate-errors",)
+    with browser(tmp_path / "browser", *flags) as driver:
+        with web_site.web_site(tmp_path, SCHEMA) as site:
+            person = Person(driver, site)
+            driver.get(site.page)
+            person.takes_part(site.token())
+            person.sees("No study waits.")
+            first = version(driver)
+            until(lambda: list(kept(driver)) == [f"askance-{first}"])
+            submitted(site)
+            person.sees("waits for you")
+            person.find("main a").click()
+            person.sees("Decide")
+            person.clicks("Approve")
+            person.goes("history")
+            person.sees("(randomized)")
+            settings = web_site.usual(site.home, site.served, SCHEMA)
+            web_site.build(tmp_path / "site", {**settings, "title": "Another title"})
+            driver.refresh()  # the new page, at once
+            person.sees("2 nats")
+            second = version(driver)
+            assert second != first
+            until(lambda: list(kept(driver)) == [f"askance-{second}"])
+        assert kept(driver)[f"askance-{second}"] == [
+            "/",
+            *(f"/{name}?{second}" for name in ("mark.svg", "page.css", "page.js")),
+            *(f"/{name}?{second}" for name in ("record_thread.js", "style.css")),
+        ]
+        for _ in range(2):  # neither page nor aggregator is reached
+            driver.get("about:blank")
+            driver.get(f"{site.page}#/history")
+            person.sees("(randomized)")
+            assert version(driver) == second
+            person.sees("was not reached")
+        person.goes("studies")
+        person.sees("approved until")
+        person.find("main a").click()
+        person.sees("Chance of each answer, for each true value")
+        person.clicks("Deny")
+        person.sees("Denied. What was answered before stays charged.")
+        policy = driver.execute_async_script(
+            """
+            caches.match(arguments[0]).then((found) =>
+              arguments[1](found.headers.get("content-security-policy")));
+            """,
+            f"record_thread.js?{second}",
+        )
+        assert policy == "default-src 'none'; frame-ancestors 'none'"  # of the record's thread
+        found = [*faults(driver), *findings(driver)]
+        assert found == []
+
+
 def test_every_page_is_accessible_at_both_widths_and_schemes(person: Person) -> None:
     """By the rules of this project's pages and by axe-core, without a finding."""
     found: list[str] = []

@@ -13,7 +13,7 @@ import {
 import { begin, View, type Page } from "./pages.js";
 import { h, mark, p } from "./parts.js";
 import { keepRecord, readRecord } from "./record.js";
-import { aggregatorBy, choices, schema, site } from "./site.js";
+import { aggregatorBy, choices, schema, site, version } from "./site.js";
 
 const NAME = "page"; // of the device, within this origin
 const LOOK_MS = 1_000; // between two looks for what has changed
@@ -48,7 +48,7 @@ async function open(): Promise<DeviceClient> {
     storage,
     consentStorage: storage,
     secret: await storage.secret(),
-    startThread: startThreadsFrom(new URL("record_thread.js", location.href)),
+    startThread: startThreadsFrom(new URL(`record_thread.js?${version}`, location.href)),
     aggregator: aggregatorBy(async (...call) => {
       const found = await postByFetch(...call);
       [calledS, trouble] = [nowS(), ""];
@@ -69,6 +69,8 @@ async function open(): Promise<DeviceClient> {
 function run(): void {
   if (!running) {
     running = true;
+    // Without it the page works as well, but does not open while its server is away.
+    navigator.serviceWorker?.register("service_worker.js", { updateViaCache: "none" }).catch(() => {});
     client.run(new AbortController().signal).catch(fail);
   }
 }

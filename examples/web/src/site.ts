@@ -18,10 +18,12 @@ interface Settings {
 }
 
 declare const SETTINGS: Settings;
+declare const VERSION: string;
 
 const budget = (text: string | undefined) => (text === undefined ? null : parseEpsilon(text));
 
 export const site = SETTINGS;
+export const version = VERSION; // of all static files of the page
 export const schema = schemaFromJson(SETTINGS.schema);
 export const choices = {
   analysts: SETTINGS.analysts,

@@ -7,19 +7,27 @@ other. Each measurement is of pairs, the two bits in random order, one after the
 - processor: time of this process's processor from T2 (the commit of finished symbols) to the
   reports, per family. The mean difference and its 99 % interval must lie within 1 % of the grid's
   slack, and a sign test must not reject.
-- others: one `device run` process with many members. One of them, of either bit, answers a heavy
-  question while another one is asked a question that it has answered before; the time of the
-  latter's report is compared.
-- attack: several `device run` processes on the default grid. The later report of a pair is taken
-  to be that of bit 1. With several choices, the number of questions of one message is tuned first
-  for each device, so that its reports lie on both sides of a multiple of the grid if its time tells
-  of its work.
+- others: `device run` processes with many members. One of them, of either bit, answers heavy
+  questions while another one is asked what it has answered before, at times that put its reports
+  all over that work; their delay is compared.
+- attack: `device run` processes on the default grid. The record whose work ends later is taken to
+  be that of bit 1.
 
-`--tree` names the checkout whose client the processes run, so that an older one is measured alike.
+The attack measures the end of a message's work to a few milliseconds, though all reports leave on
+the grid: a grid counts from its message's arrival, and a device answers its messages one after the
+other. Behind the message that is measured, probes are sent: questions that were answered before, so
+that they wait for the device and need no work. A probe leaves at a first multiple of its own grid
+if the work ended before it, else at the next one. So the probes' arrivals are a scale. First it is
+coarse, to find the end, then fine around it, moved with the ends that are seen. Before the message
+goes a light one: its own work makes the device quiet when it is over, and the next one wait, so
+that the probes are read in time.
+
+`--tree` names a checkout whose client the processes run, so that an older one is measured alike;
+several are measured at one time, under one load.
 
     python benchmarks/draw_timing.py processor --pairs 200
-    python benchmarks/draw_timing.py others --pairs 60
-    python benchmarks/draw_timing.py attack --pairs 400 [--tree OTHER] [--family codebook]
+    python benchmarks/draw_timing.py others --pairs 200 --family "codebook of one" --questions 3
+    python benchmarks/draw_timing.py attack --pairs 400 --tree . --tree OTHER
 """
 
 from __future__ import annotations
@@ -36,9 +44,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -57,7 +65,8 @@ from askance_aggregator.server.devices.credentials import accepted_metadata
 from askance_client.cli.home import DeviceHome
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
-from askance_client.messages import AckStatus, Request, SignedStudy, StudyTerms
+from askance_client.device.settling import MAX_WEIGHT
+from askance_client.messages import Request, SignedStudy, StudyTerms
 from askance_client.queries import Bit, Query, Schema
 from askance_client.randomizers import (
     COIN_SPACE,
@@ -70,6 +79,7 @@ from askance_client.randomizers import (
 )
 from askance_client.service import SERVICE, system_now_s
 from askance_client.service.gateway_exchange import GatewayResponse
+from askance_client.service.observable import monotonic_ms, record_times
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +91,13 @@ BUDGET = 10**15
 HALF = COIN_SPACE // 2
 START_S = 60
 Z99 = 2.576
+PROBES = 13  # with a light message and the heavy one, what may be on its way at one time but one
+COARSE_MS = RELEASE_MS // PROBES
+FINE_MS = (-40, -25, -16, -10, -6, -3, 0, 3, 6, 10, 16, 25, 40)
+GRACE_MS = 50  # more than a report on its first multiple may be late
+GAPS_MS = (700, 0)  # from a light message to the heavy one: before it is over, or at once
 _LARGEST = 1 << 30
+_CELLS = 1 << 20
 
 
 def cells(count: int) -> Callable[[int], Query]:
@@ -107,11 +123,14 @@ class Family:
       name: of the family, and of the shape.
       ask: from a number, a query.
       randomizer: of all its questions, but for a radius that the query's range gives.
+      most: questions of one message of the attack, so that it takes seconds; 0: many questions of
+        another family weigh as much, and their time is finer.
     """
 
     name: str
     ask: Callable[[int], Query]
     randomizer: Callable[[int], Randomizer]
+    most: int = 64
 
 
 def wide_channel(size: int) -> Channel:
@@ -133,20 +152,23 @@ def families(nano: int) -> list[Family]:
         return make
 
     return [
-        Family("channel", cells(720), lambda _: channel),
+        Family("channel", cells(720), lambda _: channel, most=4),
         Family("k-ary", cells(1 << 20), lambda _: k_ary_response(1 << 20, nano)),
         Family("linear-hashing", cells(1 << 20), lambda _: linear_hashing(1 << 20, nano)),
-        Family("subset-selection", cells(1 << 20), lambda _: SubsetSelection(1 << 20, 2730, t)),
+        Family(
+            "subset-selection", cells(1 << 20), lambda _: SubsetSelection(1 << 20, 2730, t), most=8
+        ),
         Family("hadamard-sign", cells(65_535), lambda _: hadamard_sign(32_767, nano)),
         Family(
             "signed-subset-selection",
             cells(65_535),
             lambda _: SignedSubsetSelection(32_767, 32_767, t),
+            most=4,
         ),
-        Family("hypercube", numbers(1_024), lambda _: hypercube_response(1_024, nano)),
+        Family("hypercube", numbers(1_024), lambda _: hypercube_response(1_024, nano), most=8),
         Family("codebook of one", numbers(1_024), book(1_024, 1)),
-        Family("codebook", numbers(1_024), book(1_024, 31)),
-        Family("codebook of 16", numbers(16), book(16, 1_820)),
+        Family("codebook", numbers(1_024), book(1_024, 31), most=0),
+        Family("codebook of 16", numbers(16), book(16, 1_820), most=0),
     ]
 
 
@@ -181,11 +203,12 @@ class Pairs:
         tail = sum(math.comb(len(signs), k) for k in range(most, len(signs) + 1))
         return float(min(1.0, tail / 2 ** (len(signs) - 1)))
 
-    @property
-    def apart(self) -> float:
-        """Share of pairs on different multiples of the grid."""
-        multiples = [(zero // RELEASE_MS, one // RELEASE_MS) for zero, one in self.times]
-        return statistics.fmean(zero != one for zero, one in multiples)
+    def show_median(self) -> str:
+        """Show the median difference and its 99 % interval, by order."""
+        ordered = sorted(self.differences)
+        out = max(0, math.floor((len(ordered) - Z99 * math.sqrt(len(ordered))) / 2))
+        median = statistics.median(ordered)
+        return f"{median:+.2f}, {ordered[out]:+.2f} to {ordered[-1 - out]:+.2f}"
 
     def right(self, coin: random.Random) -> int:
         """Number of pairs whose later report is that of bit 1."""
@@ -226,11 +249,6 @@ def payload(signed: SignedStudy, family: Family, number: int) -> bytes:
         digest_of(signed.study), 0, number, family.ask(number), family.randomizer(number)
     )
     return encode_request(asked)
-
-
-def payloads(signed: SignedStudy, family: Family) -> Iterator[bytes]:
-    """Requests of a family's questions, each another one."""
-    return (payload(signed, family, number) for number in range(1, 1 << 20))
 
 
 # --- processor ---------------------------------------------------------------------------------
@@ -294,19 +312,23 @@ def in_place(signed: SignedStudy, bit: int) -> Device:
 # --- processes ---------------------------------------------------------------------------------
 
 
+class Refused(Exception):
+    """A device refused: a draw of this class was missed in this hour, or a budget is spent."""
+
+
 class Peer:
-    """A stream of a device or gateway, on which one message is asked at a time."""
+    """A stream of a device or gateway."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._reports: asyncio.Queue[tuple[float, int, bytes]] = asyncio.Queue()
+        self._awaited: dict[tuple[bytes, int], asyncio.Future[float]] = {}
 
     async def serve(self, first: asyncio.Queue[Peer]) -> None:
         """Read what the process sends; tell of it once it has joined."""
         joined = False
         while True:
             data = await self._context.read()
-            now = time.monotonic()
+            now_ms = monotonic_ms()
             if not isinstance(data, bytes):
                 return
             batch = decode_batch(data)
@@ -314,40 +336,49 @@ class Peer:
                 joined = True
                 await first.put(self)
             for entry in batch.reports:
-                for report in entry.reports:
-                    await self._reports.put((now, entry.member, report))
+                for report in map(decode_report, entry.reports):
+                    awaited = self._awaited.pop((report.request_digest, entry.member))
+                    if isinstance(report.outcome, bytes):
+                        awaited.set_result(now_ms)
+                    else:
+                        awaited.set_exception(Refused(report.outcome))
 
-    async def ask(
-        self, requests: Sequence[tuple[bytes, tuple[int, ...]]], studies: Sequence[SignedStudy] = ()
-    ) -> dict[int, float]:
-        """Ask members, and return when each one's last report came, in milliseconds."""
-        response = GatewayResponse(studies=tuple(studies), requests=tuple(requests))
-        began = time.monotonic()
-        await self._context.write(encode_gateway_response(response))
-        expected = sum(len(members) for _, members in requests)
-        came: dict[int, float] = {}
-        digests = []
-        for _ in range(expected):
-            at, member, report = await asyncio.wait_for(self._reports.get(), START_S)
-            decoded = decode_report(report)
-            if not isinstance(decoded.outcome, bytes):
-                raise Refused(decoded.outcome)
-            came[member] = 1000 * (at - began)
-            digests.append((decoded.request_digest, AckStatus.ACCEPTED, (member,)))
-        acks = GatewayResponse(acks=tuple(digests))
-        await self._context.write(encode_gateway_response(acks))
-        return came
+    async def send(self, *studies: SignedStudy) -> None:
+        """Show studies."""
+        await self._context.write(encode_gateway_response(GatewayResponse(studies=studies)))
+
+    async def ask(self, payloads: Sequence[bytes], member: int = 0) -> asyncio.Future[Sent]:
+        """Ask a member in one message, without waiting for its reports."""
+        keys = [(digest_of(payload), member) for payload in payloads]
+        coming = [self._awaited.setdefault(key, asyncio.Future()) for key in keys]
+        requests = tuple((payload, (member,)) for payload in payloads)
+        sent_ms = monotonic_ms()
+        await self._context.write(encode_gateway_response(GatewayResponse(requests=requests)))
+
+        async def come() -> Sent:
+            async with asyncio.timeout(START_S):
+                return Sent(sent_ms, max(await asyncio.gather(*coming)))
+
+        return asyncio.ensure_future(come())
 
 
-class Refused(Exception):
-    """A device refused: a draw of this class was missed in this hour, or a budget is spent."""
+class Sent(NamedTuple):
+    """Times at which a message was sent and its last report came, in milliseconds."""
+
+    sent_ms: float
+    came_ms: float
+
+    @property
+    def delay_ms(self) -> float:
+        """Time from one to the other."""
+        return self.came_ms - self.sent_ms
 
 
 class Processes:
     """An aggregator that asks as it likes, and processes of devices on this machine."""
 
-    def __init__(self, folder: Path, tree: Path) -> None:
-        self._folder, self._tree = folder, tree
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
         self._first: asyncio.Queue[Peer] = asyncio.Queue()
 
@@ -372,8 +403,17 @@ class Processes:
         await context.send_initial_metadata(accepted_metadata())
         await Peer(context).serve(self._first)
 
-    async def start(self, name: str, members: int = 0) -> tuple[Peer, Path]:
-        """Start a process of a device, or of a gateway of some members, and wait for its stream."""
+    async def start(self, name: str, tree: Path, members: int = 0) -> tuple[Peer, Path]:
+        """Start a process of a device, or of a gateway of some members, and wait for its stream.
+
+        Args:
+          name: of its folder.
+          tree: the checkout of its client.
+          members: of a gateway; 0 starts a device.
+
+        Returns:
+          Its stream, and the file of its records.
+        """
         folder = self._folder / name
         folder.mkdir()
         schema, people = folder / "schema.toml", folder / "people.csv"
@@ -384,52 +424,115 @@ class Processes:
         public = KEY.public_key().public_bytes_raw().hex()
         which = ("--key", "name") if members else ("--row", "0")
         home = str(folder / "device")
-        self._run(
-            *("init", home, "--aggregator", f"127.0.0.1:{self._port}", "--analyst", public),
-            *("--life-epsilon", "100000", "--schema", str(schema), "--data", str(people), *which),
+        path = os.pathsep.join(str(tree / part) for part in ("client", "protos"))
+        environment = {**os.environ, "PYTHONPATH": path}
+        command = (sys.executable, "-m", "askance_client")
+        made = subprocess.run(
+            [
+                *(*command, "init", home, "--aggregator", f"127.0.0.1:{self._port}"),
+                *("--analyst", public, "--life-epsilon", "100000"),
+                *("--schema", str(schema), "--data", str(people), *which),
+            ],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        if made.returncode:
+            raise SystemExit(made.stderr)
         log = (folder / "log").open("wb")
-        command = [sys.executable, "-m", "askance_client", "run", home]
         self._started.append(
-            subprocess.Popen(command, env=self._environment(), stdout=log, stderr=log)
+            subprocess.Popen([*command, "run", home], env=environment, stdout=log, stderr=log)
         )
         return await asyncio.wait_for(self._first.get(), START_S), people
 
-    def _environment(self) -> dict[str, str]:
-        path = os.pathsep.join(str(self._tree / part) for part in ("client", "protos"))
-        return {**os.environ, "PYTHONPATH": path}
 
-    def _run(self, *words: str) -> None:
-        command = [sys.executable, "-m", "askance_client", *words]
-        done = subprocess.run(
-            command, env=self._environment(), capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise SystemExit(done.stderr)
+@dataclass
+class Light:
+    """Questions whose answers no record changes.
+
+    Probes are answered once beforehand, so that they take no work; others take next to none.
+    """
+
+    signed: SignedStudy = field(default_factory=study)
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self.probes = self.fresh(PROBES)
+
+    def fresh(self, count: int) -> list[bytes]:
+        """Return requests of so many questions that were not asked before."""
+        self.asked += count
+        return [self._request(number) for number in range(self.asked - count, self.asked)]
+
+    def _request(self, number: int) -> bytes:
+        query = category(where(SCHEMA["bit"] >= 0, number, _CELLS - 1))
+        randomizer = k_ary_response(_CELLS, 2 * 10**6)
+        return encode_request(Request(digest_of(self.signed.study), 0, number, query, randomizer))
 
 
-async def others(tree: Path, family: Family, pairs: int, coin: random.Random) -> None:
-    """Print the times of another member's report while one member answers."""
-    signed = study()
+class Heavy:
+    """Requests of a family's questions, made beforehand and shared by devices.
+
+    Args:
+      family: of a study of its own.
+      ready: how many are made at once.
+    """
+
+    def __init__(self, family: Family, ready: int) -> None:
+        self.signed = study()
+        self._family = family
+        self._made: list[bytes] = []
+        self.first(ready)
+
+    def first(self, count: int) -> list[bytes]:
+        """Return the first so many requests."""
+        for number in range(len(self._made), count):
+            self._made.append(payload(self.signed, self._family, number + 1))
+        return self._made[:count]
+
+
+# --- others ------------------------------------------------------------------------------------
+
+
+async def others(
+    tree: Path, family: Family, questions: int, pairs: int, count_of: int, coin: random.Random
+) -> None:
+    """Print the delay of another member's reports while one member works on a record."""
+    heavy, light = Heavy(family, questions * (pairs // count_of + 2)), Light()
     found, own = Pairs(), Pairs()
+    left = iter(range(pairs))
     with tempfile.TemporaryDirectory() as folder:
-        async with Processes(Path(folder), tree) as processes:
-            peer, _ = await processes.start("gateway", members=3)
-            # Members have numbers in the order of their ids; n0 and n2 have bit 0, n1 has bit 1.
-            secret = DeviceHome(Path(folder) / "gateway" / "device").secret()
-            order = sorted(range(3), key=lambda name: secret.member(f"n{name}").device_id)
-            zero, one, other = (order.index(name) for name in range(3))
-            idle = payload(signed, family, 0)
-            await peer.ask([(idle, (0, 1, 2))], [signed])
-            for number in range(1, pairs + 1):
-                asked = payload(signed, family, number)
-                taken, late = {}, {}
-                for bit, member in coin.sample(((0, zero), (1, one)), 2):
-                    came = await peer.ask([(asked, (member,)), (idle, (other,))])
-                    taken[bit], late[bit] = came[other], came[member]
-                found.times.append((taken[0], taken[1]))
-                own.times.append((late[0], late[1]))
-    show_times("another member's report", found)
+        async with Processes(Path(folder)) as processes:
+            names = [f"gateway{number}" for number in range(count_of)]
+            peers = {name: (await processes.start(name, tree, members=3))[0] for name in names}
+
+            async def measure(name: str) -> None:
+                # Numbers follow ids; n0 and n2 have bit 0, n1 has bit 1.
+                secret = DeviceHome(Path(folder) / name / "device").secret()
+                order = sorted(range(3), key=lambda row: secret.member(f"n{row}").device_id)
+                zero, one, other = (order.index(row) for row in range(3))
+                peer = peers[name]
+                await peer.send(light.signed, heavy.signed)
+                await (await peer.ask(light.probes, other))
+                for turn, _ in enumerate(left, 1):
+                    mine = heavy.first(questions * turn)[-questions:]
+                    delays, ends = [0.0, 0.0], [0.0, 0.0]
+                    for bit, member in coin.sample(((0, zero), (1, one)), 2):
+                        probes = []
+                        for number, probe in enumerate(light.probes):
+                            probes.append(await peer.ask([probe], other))
+                            await asyncio.sleep(RELEASE_MS / 1000 / PROBES)
+                            if number == PROBES - 2:
+                                working = await peer.ask(mine, member)
+                        came = await asyncio.gather(working, *probes)
+                        ends[bit] = came[0].delay_ms
+                        delays[bit] = statistics.fmean(sent.delay_ms for sent in came[1:])
+                    found.times.append((delays[0], delays[1]))
+                    own.times.append((ends[0], ends[1]))
+
+            await asyncio.gather(*map(measure, names))
+    show_times("another member's reports", found)
     show_times("the own report", own)
 
 
@@ -438,109 +541,222 @@ def show_times(name: str, found: Pairs) -> None:
     print(
         f"{name}: {statistics.median(zero for zero, _ in found.times):.1f} ms,"
         f" difference of records {found.mean:+.2f} +- {found.half_interval:.2f} ms (99 %),"
-        f" sign test p {found.sign_p:.2f}, apart {found.apart:.3f}, {len(found.times)} pairs",
+        f" sign test p {found.sign_p:.2f}, {len(found.times)} pairs",
         flush=True,
     )
 
 
+# --- attack ------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """Measurement of one message, in milliseconds since it was sent.
+
+    Args:
+      low: an end of the message's work was not before.
+      high: nor after.
+      late: mean time at which its reports and the probes came.
+    """
+
+    low: float
+    high: float
+    late: float
+
+    def end(self, expected: float) -> float:
+        """The end's estimate: the middle, or what is nearest to the expected end."""
+        if self.wide:
+            return min(max(expected, self.low), self.high)
+        return (self.low + self.high) / 2
+
+    @property
+    def wide(self) -> bool:
+        """Return whether the probes were all on one side of the end."""
+        return self.high - self.low > 2 * COARSE_MS
+
+
+class Target:
+    """A device of a tree, as the attack sees it."""
+
+    def __init__(self, tree: Path, peer: Peer, people: Path) -> None:
+        self.tree = tree
+        self._peer, self._people = peer, people
+        self._light = Light()
+        self._gap_ms, self._expected, self.reached = 0, 0.0, False
+
+    async def begin(self) -> None:
+        """Have the probes answered."""
+        await self._peer.send(self._light.signed)
+        await (await self._peer.ask(self._light.probes))
+
+    async def meet(self, signed: SignedStudy) -> None:
+        """Show a study."""
+        await self._peer.send(signed)
+
+    async def calibrate(self, asked: Iterator[list[bytes]]) -> None:
+        """Find the end of a message's work, with whatever record there is.
+
+        It is out of reach if probes cannot be placed so that the end is at a multiple of a grid.
+        """
+        for gap_ms in GAPS_MS:
+            self._gap_ms = gap_ms
+            seen = await self._measure(next(asked), [COARSE_MS * k for k in range(PROBES)])
+            self.reached = not seen.wide
+            if self.reached:
+                break
+        self._expected = (seen.low + seen.high) / 2
+        for finer in (3, 1) if self.reached else ():
+            seen = await self._measure(next(asked), self._around(finer))
+            self._expected = seen.end(self._expected)
+
+    async def pair(
+        self, asked: Iterator[list[bytes]], messages: int, coin: random.Random
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Measure messages to a record of either bit.
+
+        Returns:
+          For bit 0 and bit 1, the mean time of all that came; and of the end's estimates.
+        """
+        late: tuple[list[float], list[float]] = ([], [])
+        ends: tuple[list[float], list[float]] = ([], [])
+        wide = 0
+        for _ in range(messages):
+            for bit in coin.sample((0, 1), 2):
+                self._people.write_text(f"bit\n{bit}\n")
+                seen = await self._measure(next(asked), self._around(1))
+                late[bit].append(seen.late)
+                ends[bit].append(seen.end(self._expected))
+                wide += seen.wide
+        mean = statistics.fmean(ends[0] + ends[1])
+        self._expected += (mean - self._expected) / 2
+        if self.reached and wide == 2 * messages:
+            await self.calibrate(asked)
+        zero, one = map(statistics.fmean, late)
+        return (zero, one), (statistics.fmean(ends[0]), statistics.fmean(ends[1]))
+
+    def _around(self, finer: int) -> list[float]:
+        """Lags of probes around the expected end; finer is 1."""
+        return [max(0.0, self._expected % RELEASE_MS + finer * offset) for offset in FINE_MS]
+
+    async def _measure(self, asked: Sequence[bytes], lags_ms: Sequence[float]) -> Seen:
+        first = await self._peer.ask(self._light.fresh(1))
+        await asyncio.sleep(self._gap_ms / 1000)
+        began = monotonic_ms()
+        coming = [first, await self._peer.ask(asked)]
+        for lag, probe in zip(lags_ms, self._light.probes, strict=True):
+            await asyncio.sleep(max(0, began + lag - monotonic_ms()) / 1000)
+            coming.append(await self._peer.ask([probe]))
+        came = await asyncio.gather(*coming, return_exceptions=True)
+        sent: list[Sent] = []
+        for one in came[1:]:
+            if isinstance(one, BaseException):
+                raise one
+            sent.append(one)
+        # A report on its first multiple says nothing of the time before.
+        waited = [one.came_ms for one in sent if one.delay_ms > RELEASE_MS + GRACE_MS]
+        return Seen(
+            max(waited, default=began) - began - RELEASE_MS * bool(waited),
+            min(one.came_ms for one in sent) - began,
+            statistics.fmean(one.came_ms for one in sent) - began,
+        )
+
+
+def questions_of(family: Family, most: int) -> int:
+    """Return the number of questions of a message whose end can be placed at a multiple; 0: none.
+
+    The device is quiet for three quarters of a multiple of the grid.
+    """
+    query, randomizer = family.ask(1), family.randomizer(1)
+    weight = query.expression.weight + randomizer.draw_cost
+    for many in range(min(most, family.most, MAX_WEIGHT // weight), 0, -1):
+        if record_times(RELEASE_MS, weight * many).over_ms % RELEASE_MS == 3 * RELEASE_MS // 4:
+            return many
+    return 0
+
+
 async def attack(
-    tree: Path,
+    trees: Sequence[Path],
     families: Sequence[Family],
+    most: int,
+    messages: int,
     pairs: int,
-    tuned: Sequence[int],
     count_of: int,
     coin: random.Random,
 ) -> None:
-    """Print how often the later report is that of bit 1, per family and in all."""
-    each = -(-pairs // len(families))
-    signed = study()
-    right = count = 0
-    print("| family | questions | pairs | right | apart | median, ms | bit 1 - bit 0, ms |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    """Print how often the record whose work ends later is that of bit 1."""
+    counts = {family: questions_of(family, most) for family in families}
+    asked_of = [family for family in families if counts[family]]
+    if not asked_of:
+        raise SystemExit("--family: expected one whose questions' end can be placed, got none")
+    each = -(-pairs // len(asked_of))
+    totals = {tree: [0, 0] for tree in trees}
+    print(
+        "| tree | family | questions | pairs | right | 99 % bounds | end, ms | bit 1 - bit 0, ms |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
-        async with Processes(Path(folder), tree) as processes:
-            devices = [await processes.start(f"device{number}") for number in range(count_of)]
-            for peer, _ in devices:
-                await peer.ask([], [signed])
-            for family in families:
-                fresh = payloads(signed, family)
-                questions = [tuned[0]] * len(devices)
-                if len(tuned) > 1:
-                    questions = await asyncio.gather(
-                        *(tune(peer, people, tuned, fresh) for peer, people in devices)
+        async with Processes(Path(folder)) as processes:
+            targets = []
+            for number, tree in enumerate(list(trees) * count_of):
+                targets.append(Target(tree, *await processes.start(f"device{number}", tree)))
+            for target in targets:
+                await target.begin()
+            for family in asked_of:
+                results = await attack_family(targets, family, counts[family], messages, each, coin)
+                for tree, (decided, ends) in results.items():
+                    hits, found = decided.right(coin), len(decided.times)
+                    totals[tree][0] += hits
+                    totals[tree][1] += found
+                    if not found:
+                        continue
+                    median = statistics.median(zero for zero, _ in ends.times)
+                    print(
+                        f"| {tree.name} | {family.name} | {counts[family]} | {found} |"
+                        f" {hits / found:.3f} | {show_bounds(hits, found)} | {median:.0f} |"
+                        f" {ends.show_median()} |",
+                        flush=True,
                     )
-                    print(f"tuned: {questions} questions", flush=True)
-                found = Pairs()
-                while devices and len(found.times) < each:
-                    round_of = [list(islice(fresh, 2 * many)) for many in questions]
-                    came = await asyncio.gather(
-                        *(
-                            pair(peer, people, asked, coin)
-                            for (peer, people), asked in zip(devices, round_of, strict=True)
-                        ),
-                        return_exceptions=True,
-                    )
-                    for number in reversed(range(len(devices))):
-                        one = came[number]
-                        if isinstance(one, Refused):
-                            print(f"a device is left out from here on: {one}", flush=True)
-                            del devices[number], questions[number]
-                        elif isinstance(one, BaseException):
-                            raise one
-                        else:
-                            found.times.append(one)
-                if not found.times:
-                    break
-                hits = found.right(coin)
-                right, count = right + hits, count + len(found.times)
-                median = statistics.median(zero for zero, _ in found.times)
-                print(
-                    f"| {family.name} | {questions[0]} | {len(found.times)} |"
-                    f" {hits / len(found.times):.3f} | {found.apart:.3f} | {median:.1f} |"
-                    f" {found.mean:+.2f} +- {found.half_interval:.2f} |",
-                    flush=True,
-                )
-    bound = upper_bound(right, count)
-    print(f"all: {right} of {count} pairs right, {right / count:.3f}; at most {bound:.3f} (99 %)")
+    for tree, (right, found) in totals.items():
+        if found:
+            share = f"{right / found:.3f}; 99 % bounds {show_bounds(right, found)}"
+            print(f"{tree.name}: {right} of {found} pairs right, {share}")
 
 
-async def pair(
-    peer: Peer, people: Path, asked: Sequence[bytes], coin: random.Random
-) -> tuple[float, float]:
-    """Ask one device twice, its record of bit 0 and of bit 1, in random order."""
-    taken = [0.0, 0.0]
-    for place, bit in enumerate(coin.sample((0, 1), 2)):
-        people.write_text(f"bit\n{bit}\n")
-        mine = asked[place * len(asked) // 2 : (place + 1) * len(asked) // 2]
-        came = await peer.ask([(one, (0,)) for one in mine])
-        taken[bit] = came[0]
-    return taken[0], taken[1]
+async def attack_family(
+    targets: Sequence[Target],
+    family: Family,
+    questions: int,
+    messages: int,
+    each: int,
+    coin: random.Random,
+) -> dict[Path, tuple[Pairs, Pairs]]:
+    """Measure pairs with one family's questions, all targets at one time, each tree so many."""
+    per_device = 8 + 2 * messages * (2 + each * len({t.tree for t in targets}) // len(targets))
+    heavy = Heavy(family, questions * per_device)
+    results = {target.tree: (Pairs(), Pairs()) for target in targets}
+    left = {target.tree: iter(range(each)) for target in targets}
+
+    async def run(target: Target) -> None:
+        asked = (heavy.first(questions * turn)[-questions:] for turn in count(1))
+        await asyncio.sleep(coin.random() * 3 * RELEASE_MS / 1000)
+        await target.meet(heavy.signed)
+        try:
+            await target.calibrate(asked)
+            for _ in left[target.tree]:
+                late, ends = await target.pair(asked, messages, coin)
+                results[target.tree][0].times.append(late)
+                results[target.tree][1].times.append(ends)
+        except Refused as refusal:
+            print(f"{target.tree.name}: a device is left out, {family.name}: {refusal}", flush=True)
+
+    await asyncio.gather(*map(run, targets))
+    reached = sum(target.reached for target in targets)
+    print(f"{family.name}: within reach on {reached} of {len(targets)} devices", file=sys.stderr)
+    return results
 
 
-async def tune(peer: Peer, people: Path, choices: Sequence[int], fresh: Iterator[bytes]) -> int:
-    """Return the number of questions whose reports a device sends on either multiple of the grid.
-
-    Found by bisection: with fewer, reports of both bits leave on the first multiple that is seen
-    with the fewest questions; with more, they do not.
-    """
-    low, high, first = 0, len(choices) - 1, math.inf
-    while low < high:
-        middle = (low + high) // 2 if first < math.inf else 0
-        later = 0
-        for bit in (0, 1, 0, 1):
-            people.write_text(f"bit\n{bit}\n")
-            try:
-                came = await peer.ask([(one, (0,)) for one in islice(fresh, choices[middle])])
-            except Refused:  # a draw was missed; fewer questions, or `attack` leaves it out
-                return choices[0]
-            multiple = came[0] // RELEASE_MS
-            first = multiple if middle == 0 and first == math.inf else first
-            later += multiple > first
-        if later >= 2:
-            high = middle
-        else:
-            low = middle + 1
-    return choices[low]
+def show_bounds(right: int, pairs: int) -> str:
+    """Show both one-sided 99 % bounds of an accuracy."""
+    return f"{1 - upper_bound(pairs - right, pairs):.3f}-{upper_bound(right, pairs):.3f}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -552,23 +768,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--nano", type=int, default=2 * 10**6, help="nano-nats of a question")
     parser.add_argument("--family", action="append", help="a family by name; may be repeated")
-    parser.add_argument("--questions", default="8,16,24,32", help="choices of the tuned attack")
-    parser.add_argument("--devices", type=int, default=6, help="processes of the attack")
-    parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--questions", type=int, default=24, help="of one message, at most")
+    parser.add_argument("--messages", type=int, default=1, help="to each record of a pair")
+    parser.add_argument("--devices", type=int, default=6, help="processes, of each tree")
+    parser.add_argument("--tree", type=Path, action="append", help="may be repeated")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
     chosen = families(options.nano)
     if options.family:
         chosen = [one for one in chosen if one.name in options.family]
     coin = random.Random(options.seed)
-    tree = options.tree.resolve()
+    trees = [tree.resolve() for tree in options.tree or [ROOT]]
     if options.measurement == "processor":
         processor(chosen, options.pairs, coin)
     elif options.measurement == "others":
-        asyncio.run(others(tree, chosen[-1], options.pairs, coin))
+        questions, devices = options.questions, options.devices
+        asyncio.run(others(trees[0], chosen[-1], questions, options.pairs, devices, coin))
     else:
-        choices = [int(text) for text in options.questions.split(",")]
-        asyncio.run(attack(tree, chosen, options.pairs, choices, options.devices, coin))
+        counts = (options.questions, options.messages, options.pairs, options.devices)
+        asyncio.run(attack(trees, chosen, *counts, coin))
 
 
 if __name__ == "__main__":

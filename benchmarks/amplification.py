@@ -2,9 +2,9 @@
 
 Beside each ratio stands rho = sqrt(I_up / I_lo) of the channel, I = sum (a - b)^2 / c at the column
 minima and at the best attained law of the other users: what the two proofs are apart in a large
-batch, which no grid improves. Where epsilon is far below the deviation of the sum, as with 10^8
-answers at delta 10^-6, even normal laws with these indices are further apart than rho: of a ratio
-that is more than wanted theirs is printed beside. Nothing is drawn but two tables, by a fixed seed.
+batch at a small delta, which no grid improves. Epsilon is not linear in the deviation: beside each
+ratio stands that of two normal laws whose means are sqrt(I_up / n) and sqrt(I_lo / n) apart (Balle
+and Wang 2018, Theorem 8). Nothing is drawn but random tables, by a fixed seed.
 
     python benchmarks/amplification.py [--families k-ary sets] [--epsilons 1 4] [--quick] [--json]
 """
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from math import inf, sqrt
+from math import exp, inf, sqrt
 from statistics import NormalDist
 
 from askance_aggregator.amplification import epsilon_ends
@@ -91,6 +91,15 @@ class Row:
         """Root of the indices' ratio; None without them."""
         return None if self.indices is None else sqrt(self.indices[0] / self.indices[1])
 
+    def normal_ratio(self, figure: Figure) -> float:
+        """Compute the ratio of epsilons of two normal laws with these indices; 1 without them."""
+        if self.indices is None:
+            return 1.0
+        upper, lower = (
+            normal_epsilon(sqrt(i / figure.answers), figure.delta) for i in self.indices
+        )
+        return upper / lower
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compute, and print two tables, or one JSON object."""
@@ -111,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables = [] if given.quick else [table_figure(levels) for levels in MOST_TABLE_S]
     misses = [
         f"{row.family}, {row.epsilon} nats, n = {figure.answers}, delta {figure.delta:g}: "
-        f"{figure.ratio:.4f} (normal laws: {normal_ratio(row, figure):.4f})"
+        f"{figure.ratio:.4f} (normal laws: {row.normal_ratio(figure):.4f})"
         for row in rows
         for figure in row.figures
         if row.wanted is not None and figure.ratio > row.wanted
@@ -178,25 +187,21 @@ def indices_of(randomizer: Randomizer) -> tuple[float, float] | None:
     return max(map(_index, found.upper)), max(map(_index, found.lower))
 
 
-def normal_ratio(row: Row, figure: Figure) -> float:
-    """Compute the ratio of epsilons at which normal sums with both indices have that delta."""
-    if row.indices is None:
-        return 1.0
-    upper, lower = (_normal_epsilon(sqrt(i / figure.answers), figure.delta) for i in row.indices)
-    return upper / lower
+def normal_epsilon(distance: float, delta: float) -> float:
+    """Solve Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) = delta, of means mu deviations apart.
 
-
-def _normal_epsilon(deviation: float, delta: float) -> float:
-    """Solve E(deviation N - epsilon)_+ = delta."""
+    Source: Balle and Wang (ICML 2018), Theorem 8.
+    """
     normal = NormalDist()
-    low, high = 0.0, 40.0
+    low, high = 0.0, 40.0 * distance + distance**2
     for _ in range(100):
         middle = (low + high) / 2
-        if deviation * (normal.pdf(middle) - middle * normal.cdf(-middle)) > delta:
+        near, far = distance / 2 - middle / distance, -distance / 2 - middle / distance
+        if normal.cdf(near) - exp(middle) * normal.cdf(far) > delta:
             low = middle
         else:
             high = middle
-    return deviation * high
+    return high
 
 
 def _index(comparison: Comparison) -> float:
@@ -210,7 +215,7 @@ def _index(comparison: Comparison) -> float:
 def _heading() -> str:
     cells = [f"1e{len(str(n)) - 1}, {float(delta):g}" for delta in DELTAS for n in ANSWERS]
     return (
-        "upper end of epsilon (upper / lower)\n"
+        "upper end of epsilon (upper / lower; of two normal laws)\n"
         f"| family | local epsilon | rho | {' | '.join(cells)} | s |\n"
         f"|---|---:|---:|{'---:|' * (len(cells) + 1)}"
     )
@@ -218,7 +223,8 @@ def _heading() -> str:
 
 def _line(row: Row) -> str:
     cells = [
-        f"{figure.upper:.4g} ({figure.ratio:.4f})" if figure.lower else f"{figure.upper:.4g}"
+        f"{figure.upper:.4g} ({figure.ratio:.4f}"
+        + (")" if row.indices is None else f"; {row.normal_ratio(figure):.4f})")
         for figure in row.figures
     ]
     rho = "" if row.rho is None else f"{row.rho:.4f}"

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families.comparisons import Comparisons
 from askance_aggregator.families.family import Counts, Family, Reports, describes, makes
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
-from askance_aggregator.families.near_sets import Near, NearSets
+from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import VectorRates
 from askance_aggregator.families.rotation_columns import signs_of
 from askance_aggregator.numbers import plain_arguments
@@ -38,6 +38,7 @@ from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS, public_octets
+from askance_client.randomizers.random_codebook import LENGTH_BITS
 
 LENGTH = 1 << STEPS // 2  # of a code, as an integer vector
 WORTH = Fraction(1, 100)  # the part of the variance that twice the bases must save
@@ -113,24 +114,47 @@ class CodebookFamily(Family[RandomCodebook]):
         return VectorRates(own, along, along, radius * self.reach)
 
     def comparisons(self) -> Comparisons:
-        """Compare two vectors that share as few near codes as any two, with every seed.
+        """Compare a vector with one that shares few of its near codes.
 
-        The bias is that of an even draw of a rank. No lower end: which near codes two given vectors
-        share with each of the 2^40 seeds is not proved.
+        From above two vectors that share as few as any two, with every seed; from below some vector
+        and its opposite, which share at most `shared_at_most` codes in the mean of the seeds. The
+        bias is that of an even draw of a rank.
         """
         book = self.randomizer
-        far = book.codes - book.near
-        shared, neither = max(book.near - far, 0), max(far - book.near, 0)
-        own = book.near - shared
-        pair: dict[Near, int] = {
-            (True, True): shared,
-            (True, False): own,
-            (False, True): own,
-            (False, False): neither,
-        }
         law = NearSets(book.threshold, book.near, book.codes)
-        upper = law.blanket(pair, "two vectors without near codes in common, any others")
-        return Comparisons([upper], [], Fraction(max(book.near, far), COIN_SPACE))
+        least = Fraction(max(2 * book.near - book.codes, 0))
+        upper = law.blanket(
+            self._pair(least), "two vectors with the fewest shared codes, any others"
+        )
+        shared = shared_at_most(
+            book.near, book.codes, book.bases * (book.order - book.components), self._steps
+        )
+        opposite, names = self._pair(shared), ("the vector", "the opposite")
+        lower = [
+            law.attained(beside(opposite, at), f"a vector against its opposite, others at {name}")
+            for at, name in enumerate(names)
+        ]
+        bias = Fraction(max(book.near, book.codes - book.near), COIN_SPACE)
+        return Comparisons([upper], lower, bias)
+
+    def _pair(self, shared: Fraction) -> dict[Near, int]:
+        """Count the codes near one, both or none of two vectors, in units of 1 / denominator."""
+        book, unit = self.randomizer, shared.denominator
+        own = (book.near - shared) * unit
+        neither = (book.codes - 2 * book.near + shared) * unit
+        return {
+            (True, True): int(shared * unit),
+            (True, False): int(own),
+            (False, True): int(own),
+            (False, False): int(neither),
+        }
+
+    @property
+    def _steps(self) -> int:
+        """Return the greatest size of a component on the working grid, in both signs."""
+        book = self.randomizer
+        half = 1 << 4 * book.digits - 1
+        return (half >> max(book.radius.bit_length() - LENGTH_BITS, 0)) - 1
 
     def alphabet(self) -> Iterator[bytes]:
         """Every seed with every code."""
@@ -212,6 +236,26 @@ class CodebookFamily(Family[RandomCodebook]):
 
     def _law(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return greatest_sums(self.randomizer.order, self.randomizer.bases)
+
+
+def shared_at_most(near: int, codes: int, hidden: int, steps: int) -> Fraction:
+    """Bound the near codes that some vector shares with its opposite, in the mean of all seeds.
+
+    With Z codes of inner product 0 for one sign, N near codes of M are shared in
+    max(0, 2 N - M, N - M / 2 + Z). That is convex in Z, so that for Z above `hidden` it is below a
+    chord. A row that meets the components is across from at most 1 of 2 `steps` + 1 vectors of a
+    grid, whatever the seed: the mean over these vectors is bounded, and one of them is no greater.
+
+    Args:
+        near: N.
+        codes: M, two per row.
+        hidden: rows that may be 0 in all components, at most M / 2.
+        steps: the components are integers from -steps to steps, the first of them is `steps`.
+
+    Source: docs/math/shuffled_families.md section 3.
+    """
+    first = max(0, 2 * near - codes, near - codes // 2 + hidden)
+    return first + Fraction(near - first, 2 * steps + 1)
 
 
 @plain_arguments

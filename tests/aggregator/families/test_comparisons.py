@@ -12,7 +12,9 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from math import comb, factorial, prod
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from askance_aggregator.amplification import delta_ends, epsilon_ends
 from askance_aggregator.families import (
@@ -27,6 +29,7 @@ from askance_aggregator.families import (
     subset_selection,
 )
 from askance_aggregator.families.comparisons import Comparison, Comparisons, TwoSymbols
+from askance_aggregator.families.random_codebook import shared_at_most
 from askance_aggregator.families.table_comparisons import spread_pair
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
@@ -44,7 +47,9 @@ from askance_client.randomizers import (
 )
 from askance_client.randomizers.floyd import draw_members
 from askance_client.randomizers.hypercube_draws import draw_flips, patterns_within
+from askance_client.randomizers.random_codebook import ranking
 
+FloatArray = NDArray[np.float64]
 Law = dict[tuple[Fraction, Fraction], Fraction]
 """Mass under the law of the others, by the two levels' masses over it."""
 
@@ -428,11 +433,158 @@ def test_the_lower_end_is_that_of_the_best_population_wherever_it_stands() -> No
     assert ends.upper < 1.09 * ends.lower
 
 
-def test_no_lower_end_is_claimed_of_a_codebook() -> None:
-    book = RandomCodebook(1, 1, 1, 9, MOST)
-    assert reduced(book).lower == []
-    assert delta_ends(book, 1000, Fraction(1, 100)).lower == 0
-    assert epsilon_ends(book, 1000, Fraction(1, 10**6)).lower == 0
+def near_codes(scores: Sequence[int], near: int) -> set[int]:
+    """Return the codes that a device takes as near, of the inner products with the rows."""
+    return set(ranking(scores)[:near])
+
+
+@pytest.mark.parametrize("scores", [(5, -2, 7, 1), (3, 0, -4, 0), (0, 0, 0, 9), (0, 0, 0, 0)])
+def test_opposite_vectors_share_the_near_codes_that_are_counted(scores: tuple[int, ...]) -> None:
+    """Eight codes, of them near 1..7; rows across from the vector as many as there are zeros."""
+    opposite = [-score for score in scores]
+    expected = {
+        0: (0, 0, 0, 0, 2, 4, 6),
+        2: (0, 0, 1, 2, 3, 4, 6),
+        3: (0, 1, 2, 3, 4, 5, 6),
+        4: (1, 2, 3, 4, 5, 6, 7),
+    }[scores.count(0)]
+    shared = [len(near_codes(scores, n) & near_codes(opposite, n)) for n in range(1, 8)]
+    assert tuple(shared) == expected
+    assert [shared_at_most(n, 8, scores.count(0), 10**9) // 1 for n in range(1, 8)] == shared
+
+
+@pytest.mark.parametrize(
+    ("rows", "hidden"),
+    [
+        (((1, 1), (1, -1)), 0),
+        (((1, 0, 0), (0, 1, 0), (0, 0, 1)), 1),
+        (((2, 1, 2), (2, -2, -1), (1, 2, -2)), 0),
+        (((1, 1, 0), (1, -1, 0), (0, 0, 1)), 1),
+        (((1, 0), (0, 1)), 1),
+    ],
+)
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_mean_of_what_opposite_vectors_share_is_bounded(
+    rows: tuple[tuple[int, ...], ...], hidden: int, steps: int
+) -> None:
+    """All vectors of a grid whose first component is `steps`; the last `hidden` ones are 0."""
+    codes, free = 2 * len(rows), len(rows) - hidden
+    grid = [
+        (steps, *rest, *[0] * hidden) for rest in product(range(-steps, steps + 1), repeat=free - 1)
+    ]
+    for near in range(1, codes):
+        total = 0
+        for vector in grid:
+            scores = [sum(a * b for a, b in zip(row, vector, strict=True)) for row in rows]
+            opposite = [-score for score in scores]
+            total += len(near_codes(scores, near) & near_codes(opposite, near))
+        mean, bound = Fraction(total, len(grid)), shared_at_most(near, codes, hidden, steps)
+        assert mean <= bound
+        if (
+            rows == ((1, 1), (1, -1)) and near == 2
+        ):  # half: each row is 0 for one vector of the grid
+            assert mean == bound == Fraction(2, 2 * steps + 1)
+
+
+def vector_level(book: RandomCodebook, values: Sequence[int]) -> int:
+    """Write components as a device does."""
+    size = book.digits
+    return int("".join(f"{value + (1 << 4 * size - 1):0{size}x}" for value in values), 16)
+
+
+BOOKS = [
+    RandomCodebook(16, 1, 1, 13, MOST, seed_bits=0),
+    RandomCodebook(16, 1, 1, 13, FEW, seed_bits=1),
+    RandomCodebook(16, 1, 1, 13, MOST, seed_bits=3),
+    RandomCodebook(17, 1, 1, 24, MOST, seed_bits=1),
+    RandomCodebook(12, 1, 2, 10, MOST, seed_bits=0),
+]
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_both_ends_of_a_codebook_hold_all_populations_of_a_few_vectors(
+    book: RandomCodebook,
+) -> None:
+    """Batches of 1, 2 and, with few seeds, 3: counts of all symbols, seeds included."""
+    size = book.components
+    vector = [7, *((3 * at) % 15 - 7 for at in range(1, size))]
+    vectors = [vector, [-value for value in vector], [0] * size]
+    reports = list(family_of(book).alphabet())
+    laws = [
+        np.array([float(probability(book, vector_level(book, each), one)) for one in reports])
+        for each in vectors
+    ]
+    levels = range(len(laws))
+    for answers, nano in product((1, 2, 3)[: 3 - (len(reports) > 36)], (0, 200_000_000)):
+        ends = delta_ends(book, answers, Fraction(nano, 10**9))
+        ratio = float(np.exp(nano / 1e9))
+        worst = {
+            others: max(
+                counted_delta(laws[a], laws[b], [laws[at] for at in others], ratio)
+                for a, b in permutations(levels, 2)
+            )
+            for others in combinations_with_replacement(levels, answers - 1)
+        }
+        assert ends.lower <= max(worst.values()) + 1e-12
+        assert max(worst.values()) <= ends.upper + 1e-12
+        # What a vector and its opposite attain; a sixth is lost to rows across from some vectors.
+        assert ends.lower >= 0.84 * max(worst[others] for others in worst if set(others) <= {0, 1})
+
+
+def counted_delta(
+    record: FloatArray, other: FloatArray, others: Sequence[FloatArray], ratio: float
+) -> float:
+    """Sum (P - ratio Q)_+ over the counts of up to three reports."""
+    change = record - ratio * other
+    if not others:
+        return float(np.maximum(change, 0).sum())
+    if len(others) == 1:
+        pairs = np.multiply.outer(change, others[0])
+        return float(np.maximum(pairs + pairs.T, 0).sum() / 2)
+    first, second = others
+    both = np.multiply.outer(first, second)
+    place = np.multiply.outer(change, both + both.T)  # of the target, the first
+    total = place + place.transpose(1, 0, 2) + place.transpose(1, 2, 0)
+    return float(np.maximum(total, 0).sum() / 6)
+
+
+@pytest.mark.parametrize(
+    ("book", "shared"),
+    [
+        (RandomCodebook(1, 1, 1, 18, MOST), 17 + Fraction(1, 15)),  # one row of 18 meets it
+        (RandomCodebook(12, 1, 2, 34, MOST), 10 + Fraction(24, 15)),  # 6 rows of each basis may not
+        (RandomCodebook(14, 1 << 30, 1, 18, MOST), 4 + Fraction(14, (1 << 27) - 1)),
+        (RandomCodebook(14, 7, 1, 20, MOST), 6 + Fraction(14, 15)),
+        (RandomCodebook(16, 1, 1, 30, MOST), 24 + Fraction(6, 15)),
+    ],
+)
+def test_a_vector_and_its_opposite_share_as_many_codes_as_are_proved(
+    book: RandomCodebook, shared: Fraction
+) -> None:
+    near = Fraction(book.threshold, COIN_SPACE)
+    ratio = near * (book.codes - book.near) / (book.near * (1 - near))  # of near to far chances
+    at_vector, at_opposite = (law_of(each) for each in reduced(book).lower)
+    own = near * (book.near - shared) / book.near
+    assert at_vector[Fraction(1), 1 / ratio] == own
+    assert at_opposite[1 / ratio, Fraction(1)] == own
+
+
+def test_opposite_vectors_of_the_grid_have_opposite_points() -> None:
+    for radius, unit, steps in (
+        (1, 1, 7),
+        (7, 1, 7),
+        (1 << 20, 1, (1 << 23) - 1),
+        (1 << 30, 32, (1 << 26) - 1),
+    ):
+        book = RandomCodebook(3, radius, 1, 5, MOST)
+        for rest in ((0, 0), (steps, -steps), (1, -2)):
+            vector = [unit * value for value in (steps, *rest)]
+            there, back = (
+                book.point(vector_level(book, [sign * value for value in vector]))
+                for sign in (1, -1)
+            )
+            assert there == [-value for value in back]
+            assert there[:3] != [0] * 3 == there[3:6]
 
 
 def test_both_ends_bear_draws_that_are_not_quite_even() -> None:

@@ -75,5 +75,7 @@ def test_the_worst_population_lies_between_the_ends(randomizer: Randomizer, most
         ends = delta_ends(randomizer, reports, Fraction(log(RATIO)))
         assert ends.lower <= worst * (1 + 1e-9)
         assert worst * (1 - 1e-9) <= ends.upper
-        if ends.population:  # at these epsilons the others are best at one level
+        # At these epsilons the others are best at one level; a codebook's is proved, and not known.
+        if not isinstance(randomizer, RandomCodebook):
+            assert ends.population
             assert ends.lower == pytest.approx(worst, rel=1e-9)

@@ -81,6 +81,12 @@ def weight(number: int) -> Fraction:
     return Fraction(1, (1 << octave) * (octave + 1) * (octave + 2))
 
 
+def rounded_answers(answers: int) -> int:
+    """Return a number of answers rounded down to eight binary digits, which hides less."""
+    shift = max(0, answers.bit_length() - _BITS)
+    return answers >> shift << shift
+
+
 class OuterAccount:
     """Outer guarantees of each user over all releases, by atoms.
 
@@ -103,7 +109,7 @@ class OuterAccount:
         self._curves = curves
         self._questions: dict[bytes, tuple[int, Atoms]] = {}
         self._releases = 0
-        self._budgets = _Budgets(delta / 4)
+        self._budgets = RenyiBudgets(delta / 4)
         self._classes = np.zeros(0, np.int64)  # of each ordinal
         self._sums = np.zeros((1, 2 + len(self._budgets.orders)), np.int64)  # of each class
         self._pairs: dict[tuple[Randomizer, int], LossPair] = {}
@@ -240,15 +246,14 @@ class OuterAccount:
 
     def _pair(self, randomizer: Randomizer, answers: int) -> LossPair:
         """Return the pair of a batch of so many answers, or of slightly fewer (Lemma 1)."""
-        shift = max(0, answers.bit_length() - _BITS)
-        fewer = answers >> shift << shift
+        fewer = rounded_answers(answers)
         known = self._pairs.get((randomizer, fewer))
         if known is None:
             known = self._pairs[randomizer, fewer] = pair_of(self._curves(randomizer, fewer))
         return known
 
 
-class _Budgets:
+class RenyiBudgets:
     """Budgets of the Renyi bound, each with an order and an equal share of delta.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from math import tanh
 
 from askance_client.errors import InvalidParameter
 
@@ -61,3 +62,8 @@ class Curve:
         if not epsilon >= 0:
             raise InvalidParameter(f"epsilon: expected 0 or more, got {epsilon}")
         return self.deltas[bisect_right(self.epsilons, epsilon) - 1]
+
+
+def local_curve(epsilon: float) -> Curve:
+    """Return the curve of a report alone, by the local epsilon: that of randomized response."""
+    return Curve((0.0, epsilon), (min(1.0, tanh(epsilon / 2) * (1 + 2.0**-50)), 0.0))

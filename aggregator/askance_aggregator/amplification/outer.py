@@ -135,14 +135,14 @@ def outer_of(
     epsilon = 0.0
     for together in cohorts.values():
         local = fsum(local_epsilon(batch.randomizer) for batch in together)
-        spent = _spent(together, delta, liars)
+        spent = spent_epsilon(together, delta, liars)
         if spent >= local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)
 
 
-def _spent(together: Sequence[OuterBatch], delta: Fraction, liars: Fraction) -> float:
+def spent_epsilon(together: Sequence[OuterBatch], delta: Fraction, liars: Fraction) -> float:
     """Return the epsilon of batches that have the same users: of one, its own."""
     share = delta / len(together)
     batches = [(b.randomizer, honest(b.answers, liars, b.known)) for b in together]

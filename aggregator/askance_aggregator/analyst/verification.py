@@ -28,6 +28,7 @@ from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
 from askance_aggregator.studies.outer import outer_of_transcript
+from askance_aggregator.studies.outer_series import outer_series_json
 from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
     CANCELLED,
@@ -74,6 +75,8 @@ _GUESSABLE = (
 )
 
 _OUTER = "the epsilon towards readers, from the randomizers and the answers of every tally"
+_OUTER_SERIES = "the epsilon towards readers of all epochs, from the tallies of those"
+_SO_FAR = "the epsilon towards readers of all results so far: it follows from the other epochs too"
 _UNSIGNED = "that the aggregator has published these counts: it has signed none"
 
 _MISSED = "missed"  # an epoch of which nothing was asked
@@ -102,6 +105,7 @@ _REPLAYED: tuple[tuple[type[AskanceError], str, str], ...] = (
 )
 # What a result has besides the figures that a replay gives.
 _BESIDE = {"state", "reason", "message", "epsilon", "reconciled", "overspent", "privacy"}
+_OF_SERIES = {"outer_so_far", "outer_signed"}  # of an epoch's result: by the epochs before it too
 _ADDED = {"raw"}  # keys of hypotheses that results of earlier versions do not have
 
 
@@ -213,9 +217,13 @@ def _verify(
         checked=(*_checked(state, terms, found["rounds"]), *readers, *published, *export.opened),
         believed=(
             *(*_ALWAYS_BELIEVED, *leaves, *aggregators, *export.tagging, *export.deletion),
-            *(*decoded, *whose, *end),
+            *(*decoded, *whose, *end, *_of_series(export.result or {})),
         ),
     )
+
+
+def _of_series(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return (_SO_FAR,) if _OF_SERIES & result.keys() else ()
 
 
 def _has_decode_values(transcript: Transcript) -> bool:
@@ -528,7 +536,8 @@ def _check_result(
     for name, value in expected.items():
         if not alike(value, result.get(name)):
             raise VerificationFailed(f"result: expected {name} as replayed, found another")
-    odd = sorted(result.keys() - expected.keys() - _BESIDE)
+    beside = _BESIDE if terms.repeat is None else _BESIDE | _OF_SERIES
+    odd = sorted(result.keys() - expected.keys() - beside)
     if odd:
         raise VerificationFailed(f"result: expected no {odd[0]!r}, found one")
     _check_words(result, str(state))
@@ -671,6 +680,7 @@ def verify_series(
     for name in sorted(expected.keys() | export.result.keys()):
         if not alike(expected.get(name), export.result.get(name)):
             raise VerificationFailed(f"result: expected {name} as of its epochs, found another")
+    _check_outer_series(export, terms)
     digests = "".join(f"{one.transcript}\n" for one in found)
     of_all = f"each epoch that has ended ({len(found)}): "
     return Verification(
@@ -684,9 +694,32 @@ def verify_series(
             *(of_all + line for line in found[0].checked),
             "the epochs, among those signed, each once, in order of time",
             "the sums over epochs: answers, reuse and the most that a user was asked for",
+            *((_OUTER_SERIES,) if any(_of_series(result) for result in results) else ()),
         ),
-        believed=tuple(dict.fromkeys(line for one in found for line in one.believed)),
+        believed=tuple(
+            dict.fromkeys(line for one in found for line in one.believed if line != _SO_FAR)
+        ),
     )
+
+
+def _check_outer_series(export: SeriesExport, terms: StudyTerms) -> None:
+    """Check what each epoch states of all results so far: no less than follows from them."""
+    transcripts = []
+    for one in export.epochs:
+        transcripts.append(Transcript(_ReadLog(one.lines)))
+        result = one.result or {}
+        stated = {name: result[name] for name in sorted(_OF_SERIES & result.keys())}
+        for name, found in stated.items():
+            try:
+                delta = min(delta_for(max(result["users"], 1)), rational(found["delta"], "delta"))
+                bound = outer_series_json(transcripts, terms, delta)[name]
+                loose = bound | {"epsilon": max(found["epsilon"], bound["epsilon"])}
+            except (KeyError, TypeError, InvalidParameter):
+                loose = None
+            if not alike(loose, found):
+                raise VerificationFailed(
+                    f"epoch {one.epoch}: result: expected {name} as of its epochs, found another"
+                )
 
 
 def _checked_end(export: SeriesExport, repeat: Repeat) -> End:

@@ -12,6 +12,8 @@ from typing import Any
 from askance_aggregator.reports.figures import delta_text, most_text, share_text, whole_nats_text
 
 RESULT = "this result"
+OUTER_KEYS = ("outer", "outer_so_far", "outer_signed")
+"""Keys of a result, or of an epoch's, that state a guarantee towards readers."""
 
 
 def guarantees_text(local: float, outer: Mapping[str, Any] | None, read: str = RESULT) -> str:
@@ -26,8 +28,46 @@ def guarantees_text(local: float, outer: Mapping[str, Any] | None, read: str = R
     first = f"Towards the aggregator: at most epsilon {whole_nats_text(local)}"
     if outer is None or outer["epsilon"] >= local:
         return f"{first}; towards readers of {read}: no less is promised."
-    liars = f", {share_text(outer['liars'])} of them assumed to lie" if outer["liars"] else ""
     return (
-        f"{first}; towards readers of {read}: at most {most_text(outer['epsilon'])} at delta"
-        f" {delta_text(outer['delta'])} ({outer['answers']:,} answers{liars})."
+        f"{first}; towards readers of {read}: {_bound_text(outer)}"
+        f" ({outer['answers']:,} answers{_liars_text(outer)})."
     )
+
+
+def series_guarantee_text(result: Mapping[str, Any]) -> str:
+    """State what readers of all results of a repeated study so far are promised.
+
+    Args:
+        result: of an epoch, or the summary of the study: with `outer_so_far` and `outer_signed`
+            where these hold.
+
+    Returns:
+        A sentence or two; empty for a study that collects once.
+    """
+    so_far, signed = result.get("outer_so_far"), result.get("outer_signed")
+    sentences = []
+    if so_far is not None and so_far["results"] > 1:
+        sentences.append(
+            f"Towards readers of all {so_far['results']:,} results of this study so far:"
+            f" {_bound_text(so_far)} ({so_far['answers']:,} answers or more to each question"
+            f"{_liars_text(so_far)})."
+        )
+    elif so_far is None and result.get("number", 1) > 1:
+        sentences.append(
+            "Towards readers of all results of this study so far: no less is promised than towards"
+            " the aggregator."
+        )
+    if signed is not None:
+        sentences.append(
+            f"Of all {signed['results']:,} that are signed, as long as each has"
+            f" {signed['answers']:,} answers or more to every question: {_bound_text(signed)}."
+        )
+    return " ".join(sentences)
+
+
+def _bound_text(outer: Mapping[str, Any]) -> str:
+    return f"at most {most_text(outer['epsilon'])} at delta {delta_text(outer['delta'])}"
+
+
+def _liars_text(outer: Mapping[str, Any]) -> str:
+    return f", {share_text(outer['liars'])} of them assumed to lie" if outer["liars"] else ""

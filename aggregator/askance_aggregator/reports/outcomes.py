@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from askance_aggregator.names import MAX_NAMED, ColumnNames, with_own_names
 from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import nats_text, risk_line
-from askance_aggregator.reports.guarantees import guarantees_text
+from askance_aggregator.reports.guarantees import guarantees_text, series_guarantee_text
 from askance_aggregator.reports.report import CommandReport, Part, presentation_body
 from askance_aggregator.reports.texts import counted, population_text, settings_line
 
@@ -137,7 +137,10 @@ def study_report(
 
 def _guarantees(result: Mapping[str, Any], spent: float) -> str:
     """State both guarantees of a result with answers; of another one there is nothing to read."""
-    return guarantees_text(spent, result.get("outer")) if result["answers"] else ""
+    if not result["answers"]:
+        return ""
+    of_all = series_guarantee_text(result)
+    return " ".join(filter(None, (guarantees_text(spent, result.get("outer")), of_all)))
 
 
 def study_verdict(content: dict[str, Any], presentation: Presentation) -> ResultVerdict:

@@ -28,16 +28,9 @@ def outer_of_transcript(transcript: Transcript, schema: Schema, delta: Fraction)
         None where no less than the local epsilon holds: a tally is too small, holds answers that
         were given before, or has a root from which single answers can be guessed.
     """
-    tallies = [
-        tally
-        for event in transcript.recorded
-        if isinstance(event, Closed)
-        for tally in event.tallies
-    ]
-    if any(tally.reused or tally.guessable for tally in tallies):
+    if not may_be_bounded(transcript):
         return None
-    batches = list(_batches(transcript, schema))
-    return outer_of(_least(batches), delta)
+    return outer_of(_least(list(batches_of(transcript, schema))), delta)
 
 
 def outer_json(transcript: Transcript, schema: Schema, delta: Fraction) -> dict[str, Any]:
@@ -46,7 +39,13 @@ def outer_json(transcript: Transcript, schema: Schema, delta: Fraction) -> dict[
     return {} if outer is None else {"outer": outer.to_json()}
 
 
-def _batches(transcript: Transcript, schema: Schema) -> Iterator[OuterBatch]:
+def may_be_bounded(transcript: Transcript) -> bool:
+    """Return whether all answers are fresh, and none can be guessed from a root."""
+    closed = (event for event in transcript.recorded if isinstance(event, Closed))
+    return not any(tally.reused or tally.guessable for event in closed for tally in event.tallies)
+
+
+def batches_of(transcript: Transcript, schema: Schema) -> Iterator[OuterBatch]:
     """Yield the closed groups; users of one range of the permutation are one cohort."""
     asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
     cohorts: dict[tuple[int, int], int] = {}

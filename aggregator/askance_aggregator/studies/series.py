@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -22,6 +22,7 @@ from askance_aggregator.learners.presentation import (
     presentation_of_json,
 )
 from askance_aggregator.names import ColumnNames, result_names, with_own_names
+from askance_aggregator.reports.guarantees import OUTER_KEYS
 from askance_aggregator.store import Conclusion, StudyState
 from askance_aggregator.studies.results import End, date_of, epoch_facts
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
@@ -79,6 +80,8 @@ class EpochResult:
       time: the time that it describes, in words.
       max_asked_nano_nats: most that any user was asked for in this epoch.
       max_spent_nano_nats: most that any device has reported for this epoch.
+      outer: what its readers are promised, by the result's keys `outer`, `outer_so_far` (all
+        results up to it) and `outer_signed`; none where no less than the local epsilon holds.
     """
 
     number: int
@@ -96,6 +99,7 @@ class EpochResult:
     max_asked_nano_nats: int
     max_spent_nano_nats: int
     transcript: str
+    outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def rows(self) -> tuple[EstimateRow, ...]:
@@ -122,6 +126,7 @@ class EpochResult:
             max_asked_nano_nats=epsilon["max_asked_nano_nats"],
             max_spent_nano_nats=epsilon["max_spent_nano_nats"],
             transcript=result["transcript"],
+            outer={name: result[name] for name in OUTER_KEYS if name in result},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -133,6 +138,7 @@ class EpochResult:
             "max_asked_nano_nats": self.max_asked_nano_nats,
             "max_spent_nano_nats": self.max_spent_nano_nats,
             "transcript": self.transcript,
+            **self.outer,
         }
 
 
@@ -192,6 +198,13 @@ class StudySeries:
             ) from None
 
     @property
+    def outer(self) -> dict[str, Mapping[str, Any]]:
+        """What readers of all epochs are promised: that of the last epoch with answers."""
+        answered = [epoch for epoch in self.epochs if epoch.fresh + epoch.reused]
+        last = answered[-1].outer if answered else {}
+        return {name: last[name] for name in OUTER_KEYS[1:] if name in last}
+
+    @property
     def latest(self) -> EpochResult | None:
         """The last epoch with a result; without any, the last that has ended."""
         done = [epoch for epoch in self.epochs if epoch.state == "done"]
@@ -225,6 +238,7 @@ class StudySeries:
                 for epoch, so_far in zip(self.epochs, self.nats_so_far, strict=True)
             ],
             "nats_so_far": max(self.nats_so_far, default=0.0),
+            **self.outer,
         }
 
     def _rows(self, place: int) -> Iterator[dict[str, Any]]:
@@ -273,6 +287,7 @@ def series_json(
             "budget": repeat.epochs * budget / NANO_NATS_PER_NAT,
             "max_asked_nano_nats": most,
         },
+        **_outer(results),
         "privacy": (
             f"Every device's reports in one epoch are {format_nats(budget)}-locally differentially"
             f" private (pure, replace-one), and those of {repeat.epochs} epochs together"
@@ -301,6 +316,12 @@ def end_of_series(states: Sequence[StudyState]) -> End:
     missing = len(states) - done
     message = f"{missing} of {len(states)} epochs have no result" if missing else ""
     return End(StudyState.DONE, "done", message)
+
+
+def _outer(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what readers of all results are promised: by the last epoch that has answers."""
+    last = next((result for result in reversed(results) if result["answers"]), {})
+    return {name: last[name] for name in OUTER_KEYS[1:] if name in last}
 
 
 def _summary(result: Mapping[str, Any]) -> dict[str, Any]:

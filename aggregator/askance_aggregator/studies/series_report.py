@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from askance_aggregator.reports.figures import estimate_texts, nats_text
+from askance_aggregator.reports.guarantees import series_guarantee_text
 from askance_aggregator.reports.report import CommandReport, Grid, MoreRows, Part
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.reports.verdict import series_sentence
@@ -43,6 +44,7 @@ def series_report(series: StudySeries, *, every: bool) -> CommandReport:
         body=body,
         verdict=_verdict(series, bool(names)),
         cost=_cost(series),
+        guarantees=_guarantees(series),
         warnings=_warnings(series),
         details=[f"epoch {one.number}: transcript {one.transcript}" for one in series.epochs],
     )
@@ -79,6 +81,11 @@ def _cost(series: StudySeries) -> str:
         f" {series.signed * budget:.9g} nats so far, at most"
         f" {nats_text(most / NANO_NATS_PER_NAT, budget)} per epoch."
     )
+
+
+def _guarantees(series: StudySeries) -> str:
+    answered = sum(bool(epoch.fresh + epoch.reused) for epoch in series.epochs)
+    return series_guarantee_text({**series.outer, "number": answered})
 
 
 def _warnings(series: StudySeries) -> list[str]:

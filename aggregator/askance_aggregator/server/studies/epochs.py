@@ -140,7 +140,7 @@ def cancel_epochs(
     for epoch in repeat.indices:
         transcript = Transcript(store.log(study_digest, epoch))
         if epoch not in ended and transcript.recorded:
-            readers = outer_statements(store, terms, transcript)
+            readers = outer_statements(store, study_digest, terms, transcript, epoch)
             ended_now = unrun(study_digest, terms, transcript, end, epoch, population, readers)
             store.conclude(study_digest, ended_now, epoch)
     return series_conclusion(study_digest, terms, epoch_results(store, study_digest), end)

@@ -525,7 +525,7 @@ class StudyManager:
             end = cancelled_end(self._store, digest)
             if terms.repeat is None:
                 transcript = Transcript(self._store.log(digest))
-                readers = outer_statements(self._store, terms, transcript)
+                readers = outer_statements(self._store, digest, terms, transcript)
                 ended = unrun(
                     digest, terms, transcript, end, population=population, readers=readers
                 )

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from fractions import Fraction
 from functools import lru_cache
-from math import tanh
 
 from askance_aggregator.amplification import Curve, curve
 from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.accountant import local_epsilon
+from askance_aggregator.amplification.ends import local_curve
 from askance_aggregator.encoding import encode_randomizer
 from askance_aggregator.store import OuterRelease, Store
 from askance_client.codec import parse
@@ -121,8 +121,3 @@ class OuterCounter:
         made = self._compute(randomizer, answers)
         self._store.outer.keep_curve(encoded, answers, made.epsilons, made.deltas)
         return made
-
-
-def local_curve(epsilon: float) -> Curve:
-    """Return the curve of a report alone, by the local epsilon: that of randomized response."""
-    return Curve((0.0, epsilon), (min(1.0, tanh(epsilon / 2) * (1 + 2.0**-50)), 0.0))

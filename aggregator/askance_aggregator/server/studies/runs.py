@@ -370,7 +370,7 @@ class Run:
     def _conclude_unrun(self, transcript: Transcript, end: End, epoch: int = 0) -> Conclusion:
         """Make durable the end of a collection that no session runs."""
         digest, terms = self.submission.digest, self.submission.terms
-        readers = outer_statements(self._store, terms, transcript)
+        readers = outer_statements(self._store, digest, terms, transcript, epoch)
         ended = unrun(digest, terms, transcript, end, epoch, self.submission.population, readers)
         self._store.conclude(digest, ended, epoch, self._now_s())
         return ended
@@ -412,7 +412,7 @@ class Run:
             *(digest, terms, session.transcript, accounts, end, outcome),
             epoch,
             population,
-            outer_statements(self._store, terms, session.transcript),
+            outer_statements(self._store, digest, terms, session.transcript, epoch),
         )
         self._store.conclude(digest, ended, epoch, self._now_s())
         return ended

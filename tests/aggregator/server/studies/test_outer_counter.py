@@ -13,12 +13,12 @@ import pytest
 
 from askance.cli.aggregator.status import outer_line
 from askance_aggregator.amplification import Curve
+from askance_aggregator.amplification.ends import local_curve
 from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
 from askance_aggregator.server.studies import OuterCounter, outer_counter
-from askance_aggregator.server.studies.outer_counter import local_curve
 from askance_aggregator.store import OuterRelease, SqliteStore
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Transcript
 from askance_client.device.examination import _question

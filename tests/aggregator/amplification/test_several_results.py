@@ -1,0 +1,172 @@
+"""Guarantee over epochs: against all populations of up to four users, by exact enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import exp
+
+import pytest
+
+from askance_aggregator.amplification.outer import OuterBatch, outer_of
+from askance_aggregator.amplification.several_results import (
+    Cohort,
+    FixedSteps,
+    cohort_of,
+    outer_of_epochs,
+    outer_of_signed,
+)
+from askance_aggregator.families import best_for
+
+BIT = best_for(2, 10**9)
+QUIET = best_for(2, 5 * 10**8)
+MILLIONTH = Fraction(1, 10**6)
+ALL_HONEST = Fraction(0)
+_SAYS_ONE = exp(1) / (1 + exp(1))
+
+
+def tally_law(ones: int, users: int) -> list[float]:
+    """Return the law of a one-bit tally at epsilon 1, by the binomial sums themselves."""
+    law = [1.0]
+    for user in range(users):
+        chance = _SAYS_ONE if user < ones else 1 - _SAYS_ONE
+        longer = [0.0] * (len(law) + 1)
+        for tally, mass in enumerate(law):
+            longer[tally] += mass * (1 - chance)
+            longer[tally + 1] += mass * chance
+        law = longer
+    return law
+
+
+def exact_delta(epsilons: list[list[float]], first: int, second: list[int]) -> float:
+    """Return the worst mass beyond stated epsilons of two epochs with one user in both.
+
+    The second epoch has `second[t]` users after the tally t of the first, and `epsilons[t][s]` is
+    stated of the tallies t and s.
+    """
+    worst = 0.0
+    for others, share in product(range(first), (0.0, 0.5, 1.0)):
+        laws = tally_law(others + 1, first), tally_law(others, first)
+        for one, same in product((0, 1), (0, 1)):
+            mass = 0.0
+            for t, users in enumerate(second):
+                ones = round(share * (users - 1))
+                after = tally_law(ones + 1, users), tally_law(ones, users)
+                for s in range(users + 1):
+                    p = laws[one][t] * after[same][s]
+                    q = laws[1 - one][t] * after[1 - same][s]
+                    mass += max(0.0, p - exp(epsilons[t][s]) * q)
+            worst = max(worst, mass)
+    return worst
+
+
+def worst_delta(epsilon: float, users: int) -> float:
+    stated = [[epsilon] * (users + 1)] * (users + 1)
+    return exact_delta(stated, users, [users] * (users + 1))
+
+
+def epoch(answers: int) -> list[Cohort]:
+    return [cohort_of([OuterBatch(BIT, answers)])]
+
+
+@pytest.mark.parametrize("users", [2, 3, 4])
+@pytest.mark.parametrize("delta", [Fraction(1, 20), Fraction(1, 5)])
+def test_two_epochs_hold_for_every_population(users: int, delta: Fraction) -> None:
+    fixed = FixedSteps.of([[BIT]], users)
+    outer = outer_of_epochs([epoch(users)] * 2, 2, fixed, delta, ALL_HONEST)
+    assert outer is not None
+    assert worst_delta(outer.epsilon, users) <= delta
+    steps = fixed.epsilon(2, delta, ALL_HONEST)
+    assert steps is not None
+    assert worst_delta(steps, users) <= delta
+
+
+def test_the_bound_by_loss_distributions_is_close() -> None:
+    """Of two users at delta .1 the worst population has .0994 at the epsilon that is stated."""
+    steps = FixedSteps.of([[BIT]], 2).epsilon(2, Fraction(1, 10), ALL_HONEST)
+    assert steps is not None
+    assert 0.097 <= worst_delta(steps, 2) <= 0.1
+
+
+def test_an_epoch_left_out_would_be_found() -> None:
+    one = outer_of([OuterBatch(BIT, 4)], Fraction(1, 5), ALL_HONEST)
+    assert one is not None
+    assert worst_delta(one.epsilon, 4) > 0.2
+
+
+def test_a_user_too_many_would_be_found() -> None:
+    steps = FixedSteps.of([[BIT]], 3).epsilon(2, Fraction(1, 10), ALL_HONEST)
+    assert steps is not None
+    assert worst_delta(steps, 2) > 0.1
+
+
+def test_a_filter_holds_where_a_tally_chooses_the_next_epoch() -> None:
+    """After a tally of 2 all four are asked again, after another only two of them."""
+    delta = Fraction(1, 5)
+    second = [2, 2, 4, 2, 2]
+    none = FixedSteps.of([[BIT]], 0)
+    stated = []
+    for users in second:
+        outer = outer_of_epochs([epoch(4), epoch(users)], 2, none, delta, ALL_HONEST)
+        stated.append([2.0 if outer is None else outer.epsilon] * (users + 1))
+    assert stated[2][0] < 2
+    assert exact_delta(stated, 4, second) <= delta
+
+
+@pytest.mark.slow
+def test_signed_steps_cost_less_than_sums_and_a_filter() -> None:
+    """Twelve epochs of one bit of 5,000: a sum of equal parts of delta is .76 (see ADR 110)."""
+    signed = outer_of_epochs([epoch(5000)] * 12, 12, FixedSteps.of([[BIT]], 5000), MILLIONTH)
+    filtered = outer_of_epochs([epoch(5000)] * 12, 12, FixedSteps.of([[BIT]], 0), MILLIONTH)
+    assert signed is not None
+    assert filtered is not None
+    assert 0.197 < signed.epsilon < 0.21
+    assert signed.epsilon < filtered.epsilon < 0.4
+    assert (signed.delta, signed.answers, signed.liars) == (MILLIONTH, 5000, Fraction(1, 100))
+
+
+def test_the_end_states_no_more_than_was_promised_of_all() -> None:
+    fixed = FixedSteps.of([[BIT]], 5000)
+    promised = outer_of_signed(12, fixed, MILLIONTH)
+    in_the_end = outer_of_epochs([epoch(5000)] * 12, 12, fixed, MILLIONTH)
+    assert promised is not None
+    assert in_the_end is not None
+    assert in_the_end.epsilon <= promised.epsilon
+    assert promised.answers == 5000
+
+
+def test_other_steps_than_those_fixed_are_not_covered() -> None:
+    fixed = FixedSteps.of([[BIT, QUIET], [QUIET]], 100)
+    assert fixed.cover(cohort_of([OuterBatch(QUIET, 100), OuterBatch(BIT, 100)]))
+    assert fixed.cover(cohort_of([OuterBatch(QUIET, 100)]))
+    assert not fixed.cover(cohort_of([OuterBatch(BIT, 99)]))
+    assert not fixed.cover(cohort_of([OuterBatch(BIT, 100), OuterBatch(BIT, 100)]))
+    assert not fixed.cover(cohort_of([OuterBatch(QUIET, 100)] * 3))
+    other = best_for(2, 2 * 10**9)
+    assert not fixed.cover(cohort_of([OuterBatch(other, 100)]))
+
+
+@pytest.mark.slow
+def test_a_pair_for_any_of_two_questions_is_that_of_the_worse_one() -> None:
+    either = FixedSteps.of([[BIT], [QUIET]], 2000).epsilon(4, MILLIONTH)
+    worse = FixedSteps.of([[BIT]], 2000).epsilon(4, MILLIONTH)
+    assert either == pytest.approx(worse, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_worst_cohort_of_each_epoch_counts() -> None:
+    """A user may be in the small cohort twice: cohorts are drawn anew."""
+    small, large = cohort_of([OuterBatch(BIT, 600, 0)]), cohort_of([OuterBatch(BIT, 6000, 1)])
+    none = FixedSteps.of([[BIT]], 0)
+    both = outer_of_epochs([[small, large], [large, small]], 2, none, MILLIONTH)
+    alone = outer_of_epochs([[small]] * 2, 2, none, MILLIONTH)
+    assert both is not None
+    assert both == alone
+
+
+def test_no_more_than_the_local_epsilons_is_stated() -> None:
+    none = FixedSteps.of([[BIT]], 0)
+    assert outer_of_epochs([], 3, none, MILLIONTH) is None
+    assert outer_of_epochs([epoch(1)] * 2, 3, none, MILLIONTH) is None
+    assert outer_of_signed(3, none, MILLIONTH) is None
+    assert outer_of_signed(3, FixedSteps.of([[BIT]], 2), MILLIONTH) is None

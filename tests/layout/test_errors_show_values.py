@@ -148,6 +148,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "result: expected epsilon in whole nano-nats, found another",
             "result: expected epsilon.{} as replayed, found another",
             "result: expected state among {}, found another",
+            "epoch {}: result: expected {} as of its epochs, found another",
             "result: expected {} as of its epochs, found another",
             "result: expected {} as replayed, found another",
             "study: expected it signed by a given key, found another key",

@@ -199,7 +199,7 @@ class StudySeries:
 
     @property
     def outer(self) -> dict[str, Mapping[str, Any]]:
-        """What readers of all epochs are promised: that of the last epoch with answers."""
+        """Guarantees towards readers of all epochs, by the last epoch that has answers."""
         answered = [epoch for epoch in self.epochs if epoch.fresh + epoch.reused]
         last = answered[-1].outer if answered else {}
         return {name: last[name] for name in OUTER_KEYS[1:] if name in last}

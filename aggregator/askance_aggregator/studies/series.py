@@ -320,7 +320,8 @@ def end_of_series(states: Sequence[StudyState]) -> End:
 
 def _outer(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what readers of all results are promised: by the last epoch that has answers."""
-    last = next((result for result in reversed(results) if result["answers"]), {})
+    answered = [result for result in results if result["answers"]]
+    last: Mapping[str, Any] = answered[-1] if answered else {}
     return {name: last[name] for name in OUTER_KEYS[1:] if name in last}
 
 

@@ -28,6 +28,7 @@ from askance_aggregator.server.studies import (
     SubmissionLimits,
     SubmissionRefused,
 )
+from askance_aggregator.server.studies.approvals import ApproverCheck
 from askance_aggregator.store import (
     SqliteLocation,
     SqliteStore,
@@ -236,6 +237,7 @@ class Deployment:
         self.forgotten: set[int] = set()
         self.limits = limits
         self.analysts = analysts
+        self.may_approve: ApproverCheck = lambda *_: True  # of the processes that start from now on
         self.disk.store.enrol(
             (identity.device_id, token_digest(identity.token))
             for identity in map(_identity, range(setup.users))
@@ -399,6 +401,7 @@ class Deployment:
             now_s=self.clock,
             look_s=_LOOK_EVERY_S,
             random_bytes=bytes,
+            may_approve=self.may_approve,
         )
         standings = Standings(store, executor, system_now_s)
         admission = Admission(store, executor, Peers(Settings().unproven), standings)

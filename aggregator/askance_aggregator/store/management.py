@@ -107,6 +107,18 @@ class Management:
             " refused_unix_s = excluded.refused_unix_s WHERE approvals.refused_unix_s = 0",
         )
 
+    def void(self, digest: bytes, approval: Approval) -> None:
+        """Forget an approval that does not count any more; a later decision stays."""
+
+        def step(execute: Execute) -> None:
+            execute(
+                "DELETE FROM approvals WHERE study = (SELECT number FROM studies WHERE digest = ?)"
+                " AND public_key = ? AND refused_unix_s = 0",
+                (digest, approval.public_key),
+            )
+
+        self._transactions.write(step)
+
     def approval(self, digest: bytes) -> Approval | None:
         """Return the decisions about a study; None: none has been made."""
         row = first_row(

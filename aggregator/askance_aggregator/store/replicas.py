@@ -220,10 +220,23 @@ class Replicas(Protocol):
         """Let all replicas look once this transaction is durable."""
         ...
 
-    def register(self, name: str) -> None:
-        """Become a replica of this name; StoreError if a process of that name runs.
+    def register(self, name: str, *, needs_approval: bool | None = None) -> None:
+        """Become a replica of this name; leases of an earlier process of the name are free at once.
 
-        Leases of an earlier process of the name are free at once.
+        Args:
+          name: of this process.
+          needs_approval: its rule, whether studies need an approver; None: not compared.
+
+        Raises:
+          StoreError: a process of that name runs, or a replica of the last `LEASE_S` seconds has
+            the other rule.
+        """
+        ...
+
+    def others_need_approval(self) -> bool:
+        """Return whether another replica of the present has the rule that studies need approvers.
+
+        A process that stood still for longer than `LEASE_S` may have missed that the rule is new.
         """
         ...
 
@@ -326,8 +339,12 @@ class SoleReplica:
     def notify(self, execute: Execute) -> None:
         """Do nothing: there are no others."""
 
-    def register(self, name: str) -> None:
+    def register(self, name: str, *, needs_approval: bool | None = None) -> None:
         """Do nothing."""
+
+    def others_need_approval(self) -> bool:
+        """Return False."""
+        return False
 
     def announce(
         self,

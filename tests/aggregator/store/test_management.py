@@ -77,6 +77,18 @@ def test_the_first_decisions_about_an_approval_stand(store: Store) -> None:
     assert management.awaiting() == {THIRD}
 
 
+def test_an_approval_that_counts_no_more_is_forgotten_and_a_refusal_is_not(store: Store) -> None:
+    management, refused = filled(store).management, Approval("", b"", b"", 0, "bob", "no", 500)
+    management.approve(FIRST, BOB)
+    management.refuse(SECOND, "bob", "no", 500)
+    management.void(FIRST, Approval("eve", b"e" * 32, b"t" * 64, 200))
+    assert management.approval(FIRST) == BOB
+    management.void(FIRST, BOB)
+    management.void(SECOND, refused)
+    assert [management.approval(one) for one in (FIRST, SECOND)] == [None, refused]
+    assert management.awaiting() == {FIRST, THIRD}
+
+
 def test_a_study_that_has_asked_or_ended_awaits_no_approval(store: Store) -> None:
     filled(store).open_round(FIRST, 0, [b"r" * 32], None)
     store.conclude(SECOND, Conclusion(StudyState.CANCELLED, "cancelled", "", "{}"))

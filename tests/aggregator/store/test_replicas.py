@@ -81,6 +81,28 @@ def report(ordinal: int, data: bytes = b"r") -> StoredReport:
     return StoredReport(REQUEST, ordinal, data)
 
 
+@pytest.mark.parametrize("rule", [False, True])
+def test_replicas_with_two_rules_about_approvals_do_not_serve_together(
+    location: PostgresqlLocation, rule: bool
+) -> None:
+    with closing(location.open()) as one, closing(location.open()) as two:
+        one.replicas.register("one", needs_approval=rule)
+        with pytest.raises(
+            StoreError, match=r"approval\.needed: expected .*, as replica 'one' has"
+        ):
+            two.replicas.register("two", needs_approval=not rule)
+        assert [entry.name for entry in two.replicas.listing()] == ["one"]
+        assert not one.replicas.others_need_approval()
+        with psycopg.connect(location.url) as connection:  # it stands still for longer than a lease
+            connection.execute("UPDATE askance.replicas SET seen_at = seen_at - interval '7 s'")
+        with closing(location.open()) as three:
+            three.replicas.register("three", needs_approval=not rule)
+            assert one.replicas.others_need_approval() is not rule
+            with closing(location.open()) as four:
+                four.replicas.register("four", needs_approval=not rule)
+            three.replicas.leave()
+
+
 def test_the_one_process_of_a_store_holds_every_lease() -> None:
     with closing(SqliteStore.in_memory()) as made:
         made.replicas.register("sole")

@@ -126,6 +126,9 @@ class BearerCallers:
     def names_of(self, key: bytes) -> frozenset[str]:
         return self._settings.names_of(key)
 
+    def may_sign_approvals(self, name: str, key: bytes) -> bool:
+        return self._settings.may_sign_approvals(name, key)
+
     def _role(self, claims: Mapping[str, Any]) -> Role:
         value: Any = claims
         for part in self._settings.role_claim.split("."):

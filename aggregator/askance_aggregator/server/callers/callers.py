@@ -11,7 +11,7 @@ from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.declarations import Key
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.server.callers.key_sources import source_text
-from askance_aggregator.server.callers.roles import Role
+from askance_aggregator.server.callers.roles import RULES, Role, Scope
 from askance_client.errors import InvalidParameter
 
 _SHOWN_DIGITS = 16  # of a key that has no name
@@ -94,6 +94,13 @@ class OidcSettings:
         named = (*self.signing_keys.items(), *self.approving_keys.items())
         return frozenset(name for name, own in named if own == key)
 
+    def may_sign_approvals(self, name: str, key: bytes) -> bool:
+        """Return whether it is the key of an approver, or of an analyst who may be administrator.
+
+        Which role a name has is known from its tokens alone.
+        """
+        return key in (self.approving_keys.get(name), self.signing_keys.get(name))
+
 
 class TokenCallers(Protocol):
     """Identities by bearer tokens."""
@@ -110,6 +117,10 @@ class TokenCallers(Protocol):
         """Return the names of the callers by tokens whose key it is."""
         ...
 
+    def may_sign_approvals(self, name: str, key: bytes) -> bool:
+        """Return whether a key is that of a caller by tokens who may be an approver."""
+        ...
+
 
 class NoTokens:
     """Identities by bearer tokens of an aggregator that accepts none."""
@@ -123,6 +134,10 @@ class NoTokens:
     def names_of(self, key: bytes) -> frozenset[str]:
         """Return no names."""
         return frozenset()
+
+    def may_sign_approvals(self, name: str, key: bytes) -> bool:
+        """Return False."""
+        return False
 
 
 class Callers:
@@ -164,3 +179,10 @@ class Callers:
         named = self._named.get(key)
         own = {self._names().get(key, ""), "" if named is None else named.person} - {""}
         return self.tokens.names_of(key) | own
+
+    def may_approve(self, name: str, key: bytes) -> bool:
+        """Return whether the caller of that name and key may approve studies now."""
+        named = self._named.get(key)
+        if named is not None and named.person == name:
+            return RULES["Analysts/Approve"].scope(named.role) is not Scope.NONE
+        return self.tokens.may_sign_approvals(name, key)

@@ -65,6 +65,7 @@ from askance_aggregator.server.studies import (
     OuterCounter,
     StudyManager,
     SubmissionLimits,
+    may_approve_now,
 )
 from askance_aggregator.server.webhooks.deliverer import delivering
 from askance_aggregator.store import AuditLog, Store
@@ -217,7 +218,10 @@ def _open_store(configuration: Configuration, failures: Failures, held: ExitStac
     """Open the store as a replica with a name, until `held` ends."""
     store = configuration.store.open(failures)
     held.callback(store.close)
-    store.replicas.register(configuration.replica or f"{socket.gethostname()}:{os.getpid()}")
+    store.replicas.register(
+        configuration.replica or f"{socket.gethostname()}:{os.getpid()}",
+        needs_approval=configuration.approval,
+    )
     return store
 
 
@@ -337,6 +341,9 @@ class _Beside:
             observer=self._observer,
             deleted=self.collector.wake,
             ended=self.outer_counter.wake,
+            may_approve=lambda approval, analyst_key: may_approve_now(
+                approval, analyst_key, self.gate.may_approve, self.gate.names_of
+            ),
         )
         manager = self.manager
         callers = Callers(

@@ -13,7 +13,11 @@ the studies, `runs` runs one, `epochs` has the days of a repeated one, `collecto
 ended ones left when it is due, and `outer_counter` keeps the account of what was published.
 """
 
-from askance_aggregator.server.studies.approvals import ApprovalRefused, Approver
+from askance_aggregator.server.studies.approvals import (
+    ApprovalRefused,
+    Approver,
+    may_approve_now,
+)
 from askance_aggregator.server.studies.collector import KEEP_ALL, Collected, Collector, KeepLimits
 from askance_aggregator.server.studies.manager import (
     ResultsDeleted,
@@ -41,5 +45,6 @@ __all__ = [
     "SubmissionRefused",
     "UnknownEpoch",
     "UnknownStudy",
+    "may_approve_now",
     "population_status",
 ]

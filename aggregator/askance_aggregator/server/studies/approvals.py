@@ -7,7 +7,7 @@ is open. A study that is refused, or whose approval is withdrawn, ends as a canc
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from askance_aggregator.analyst.approvals import (
@@ -20,6 +20,7 @@ from askance_aggregator.store import ListedState, Store, StudyState
 from askance_aggregator.store.management import Approval
 from askance_aggregator.studies.results import CANCELLED, End
 from askance_client.errors import AskanceError, InvalidParameter
+from askance_client.messages import SignedStudy
 from askance_client.printable import value_text
 
 AWAITING = ListedState.AWAITING_APPROVAL.value
@@ -72,6 +73,28 @@ def check_approver(approver: Approver, analyst_key: bytes, analysts: Collection[
         )
 
 
+def may_approve_now(
+    approval: Approval,
+    analyst_key: bytes,
+    may_approve: Callable[[str, bytes], bool],
+    names_of: Callable[[bytes], Collection[str]],
+) -> bool:
+    """Return whether the approver of a stored approval may give it today.
+
+    Args:
+      approval: of the study, not refused.
+      analyst_key: the public key that has signed the study.
+      may_approve: tells of a name and a key whether they are an approver's.
+      names_of: returns the names that the operator gave to a key.
+    """
+    approver = Approver(approval.approver, approval.public_key)
+    try:
+        check_approver(approver, analyst_key, names_of(analyst_key))
+    except ApprovalRefused:
+        return False
+    return may_approve(approver.name, approver.public_key)
+
+
 def check_reason(text: str) -> str:
     """Return an approver's reason; raise InvalidParameter if it is not one printable line."""
     if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
@@ -86,11 +109,18 @@ def is_refused(approval: Approval | None) -> bool:
     return approval is not None and approval.refused_unix_s > 0
 
 
-def is_approved(approval: Approval | None, digest: bytes) -> bool:
-    """Return whether an approver's signature over a study stands; it is checked each time."""
+ApproverCheck = Callable[[Approval, bytes], bool]
+"""Returns whether the approver of a stored approval may approve studies of an analyst's key now."""
+
+
+def is_approved(
+    approval: Approval | None, signed: SignedStudy, digest: bytes, check: ApproverCheck
+) -> bool:
+    """Return whether an approval of a study stands: its signature and its approver's rights now."""
     if approval is None or is_refused(approval):
         return False
-    return is_approval(digest, approval.public_key, approval.signature)
+    stands = is_approval(digest, approval.public_key, approval.signature)
+    return stands and check(approval, signed.public_key)
 
 
 def cancelled_end(store: Store, digest: bytes) -> End:

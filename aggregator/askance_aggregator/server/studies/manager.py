@@ -20,6 +20,7 @@ from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.approvals import (
     ApprovalRefused,
     Approver,
+    ApproverCheck,
     cancelled_end,
     check_approver,
     check_reason,
@@ -93,6 +94,7 @@ class StudyManager:
       now_s: the time, in whole seconds since 1970, UTC.
       look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
       random_bytes: source of the studies' leaf keys.
+      may_approve: checks the approver of an approval that the store has, when its study begins.
       deleted: is called when an analyst has deleted something, so that its rows are removed soon.
       ended: is called when a study has ended.
     """
@@ -110,6 +112,7 @@ class StudyManager:
         random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
+        may_approve: ApproverCheck = lambda *_: True,
     ) -> None:
         self._store = store
         self._fleet = fleet
@@ -121,6 +124,7 @@ class StudyManager:
         self._random_bytes = random_bytes
         self._deleted = deleted
         self._ended = ended
+        self._may_approve = may_approve
         self._needs_approval = self._limits.approval
         self._statuses = StudyStatuses(store, fleet, now_s, needs_approval=self._needs_approval)
         self._lock = threading.Lock()
@@ -498,6 +502,7 @@ class StudyManager:
             look_s=self._look_s,
             random_bytes=self._random_bytes,
             needs_approval=self._needs_approval,
+            may_approve=self._may_approve,
             since_day=lambda: self._limits.since_day(self._now_s()),
         )
         self._runs[submission.digest] = run

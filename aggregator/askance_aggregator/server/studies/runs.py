@@ -16,6 +16,7 @@ from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.studies.approvals import (
     EXPIRED,
+    ApproverCheck,
     cancelled_end,
     is_approved,
     is_refused,
@@ -79,6 +80,7 @@ class Run:
       look_s: seconds between two looks at it while no epoch is open.
       random_bytes: source of its leaf key, unless the store has one.
       needs_approval: whether it waits for an approver's signature.
+      may_approve: checks the approver of an approval that the store has.
       since_day: returns the day on which, or later, devices have called that a collection which
         begins now asks (see `Register.fix_users`).
     """
@@ -95,6 +97,7 @@ class Run:
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
         needs_approval: bool = False,
+        may_approve: ApproverCheck = lambda *_: True,
         since_day: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.submission = submission
@@ -107,6 +110,7 @@ class Run:
         self._look_s = look_s
         self._random_bytes = random_bytes
         self._needs_approval = needs_approval
+        self._may_approve = may_approve
         self._since_day = since_day
         self._stopping = threading.Event()
         self._released = threading.Event()
@@ -257,16 +261,20 @@ class Run:
         Raises:
           ServiceStopped: the run stops.
         """
-        digest = self.submission.digest
-        needs = self._needs_approval and not self._has_asked()
+        digest, signed = self.submission.digest, self.submission.signed
+        needs, management = self._approval_is_needed(), self._store.management
         try:
             while not self._cancelled.is_set():
                 self._decided.clear()  # before all that it wakes for is looked at
-                approval = self._store.management.approval(digest)
+                approval = management.approval(digest)
                 if is_refused(approval):
                     self.cancel()
-                elif not needs or is_approved(approval, digest):
+                elif not needs or is_approved(approval, signed, digest, self._may_approve):
                     return True
+                elif approval is not None:
+                    what = {"study": digest.hex()[:16], "approver": approval.approver}
+                    _LOGGER.warning("an approval does not count any more", extra=what)
+                    management.void(digest, approval)
                 elif self._stopping.is_set():
                     raise ServiceStopped("study: expected a running service, got a stopped one")
                 elif self.submission.terms.expires_unix_s <= self._now_s():
@@ -277,6 +285,11 @@ class Run:
         finally:
             self._unapproved = False
         return True
+
+    def _approval_is_needed(self) -> bool:
+        """Return whether the study needs an approval, by the rule of any replica."""
+        rule = self._needs_approval or self._store.replicas.others_need_approval()
+        return rule and not self._has_asked()
 
     def _has_asked(self) -> bool:
         """Return whether devices were asked before, so that it is too late for an approval."""

@@ -38,6 +38,7 @@ from askance_client.errors import StoreError
 _CHANNEL = "askance"
 _NOTIFY = f"NOTIFY {_CHANNEL}"  # once the transaction is durable
 _NAMED = 0x61736B6E  # "askn": with a name's hash, the advisory lock of the replica of that name
+_REGISTERING = 0x61736B72_65676973  # "askregis": the advisory lock while rules are compared
 _SUBMITTING = 0x61736B73_75626D69  # "asksubmi": the advisory lock of a study's acceptance
 _PREDECESSOR = "2s"  # for the server to notice that the process before has died
 _RETRY_S = 0.5  # after a renewal that failed
@@ -78,6 +79,8 @@ _OTHERS_ANSWERS = f"""
 SELECT answers FROM replicas WHERE name <> %s AND answers IS NOT NULL
   AND seen_at > clock_timestamp() - make_interval(secs => {COUNTED_S})
 """
+_PRESENT = f"seen_at > clock_timestamp() - make_interval(secs => {LEASE_S})"
+_WITH_RULE = f"SELECT name FROM replicas WHERE name <> %s AND needs_approval = %s AND {_PRESENT}"
 _ROUND_LINES = """
 SELECT line FROM transcript_lines WHERE study = %(study)s AND epoch = %(epoch)s
   AND (number = 0 OR number = (SELECT max(number) FROM transcript_lines
@@ -128,18 +131,21 @@ class PostgresqlReplicas:
     def notify(self, execute: Execute) -> None:
         execute(_NOTIFY, ())
 
-    def register(self, name: str) -> None:
+    def register(self, name: str, *, needs_approval: bool | None = None) -> None:
         self._database.hold_also(lambda connection: self._take_name(connection, name))
 
         def step(connection: Connection) -> None:
+            if needs_approval is not None:
+                _check_rule(connection, name, needs_approval=needs_approval)
             connection.execute(
                 "DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '1 day'"
             )
             connection.execute(
-                "INSERT INTO replicas (name, address) VALUES (%s, '') ON CONFLICT (name) DO UPDATE"
-                " SET address = '', started_at = DEFAULT, seen_at = DEFAULT, counts = NULL,"
-                " answers = NULL",
-                (name,),
+                "INSERT INTO replicas (name, address, needs_approval) VALUES (%s, '', %s)"
+                " ON CONFLICT (name) DO UPDATE SET address = '', started_at = DEFAULT,"
+                " seen_at = DEFAULT, counts = NULL, answers = NULL,"
+                " needs_approval = excluded.needs_approval",
+                (name, needs_approval),
             )
             connection.execute(
                 "UPDATE leases SET expires_at = '-infinity' WHERE replica = %s", (name,)
@@ -148,6 +154,9 @@ class PostgresqlReplicas:
 
         self._database.write(step)
         self._name = name
+
+    def others_need_approval(self) -> bool:
+        return bool(self._database.rows(_WITH_RULE, (self._name, True)))
 
     def announce(
         self,
@@ -327,6 +336,18 @@ class PostgresqlReplicas:
                 f"replica: expected a name of its own, got {name!r}, which a running process has"
                 " (set another in the configuration: replica = ...)"
             ) from None
+
+
+def _check_rule(connection: Connection, name: str, *, needs_approval: bool) -> None:
+    """Raise StoreError if a replica of the present has the other rule; hold the lock till then."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_REGISTERING,))
+    other = connection.execute(_WITH_RULE.encode(), (name, not needs_approval)).fetchone()
+    if other is not None:
+        theirs, ours = ("false", "true") if needs_approval else ("true", "false")
+        raise StoreError(
+            f"approval.needed: expected {theirs}, as replica {other[0]!r} has, got {ours} (set it"
+            f" alike for all replicas; to change it, end them all and wait for {LEASE_S:.0f} s)"
+        )
 
 
 def _expire(connection: Connection, study: int, token: int) -> None:

@@ -200,6 +200,11 @@ _ANSWERS = """
 ALTER TABLE replicas ADD COLUMN answers text;
 """
 
+# Rule of a replica's configuration: whether studies need an approver. Null: of a version before.
+_RULES = """
+ALTER TABLE replicas ADD COLUMN needs_approval boolean;
+"""
+
 STEPS = (
     _FIRST,
     _REPLICAS,
@@ -223,6 +228,7 @@ STEPS = (
     _WORDS.step(steps.TOKEN_TAGS),
     _WORDS.step(steps.OUTER),
     _WORDS.step(steps.CALLED_DAYS),
+    _RULES,
 )
 VERSION = len(STEPS)
 

@@ -73,6 +73,10 @@ def test_an_approver_has_the_key_of_approvals(issuer: Issuer) -> None:
         role: verifier.callers.by_token(issuer.token(roles=[role])).key for role in ROLE_OF_EACH
     }
     assert keys == {"analyst": SIGNING, "admin": SIGNING, "approver": bytes(32)}
+    assert [
+        verifier.callers.may_sign_approvals(name, key)
+        for name, key in (("ann", bytes(32)), ("ann", SIGNING), ("bob", SIGNING), ("ann", b""))
+    ] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

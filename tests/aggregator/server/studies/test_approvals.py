@@ -16,9 +16,11 @@ from askance_aggregator.server.studies import (
     Approver,
     SubmissionLimits,
     UnknownStudy,
+    may_approve_now,
 )
 from askance_aggregator.store import ListedState, StudyQuery, StudyState
 from askance_aggregator.store.management import Approval
+from askance_aggregator.store.replicas import SoleReplica
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
@@ -80,6 +82,76 @@ def test_a_study_asks_no_device_before_it_is_approved(run_in: RunIn, restarted: 
         assert deployment.manager.page(waiting, None).studies == ()
 
     run_in(scenario, limits=RULE)
+
+
+def test_an_approval_counts_if_its_approver_may_approve_when_the_study_begins(
+    run_in: RunIn,
+) -> None:
+    """The study waits again for another approver; one that has asked devices goes on."""
+
+    async def scenario(deployment: Deployment) -> None:
+        digest, second = (deployment.manager.submit(study(purpose=text)) for text in ("a", "b"))
+        approve(deployment, second)
+        await deployment.settle()
+        await deployment.phones[0].check_in()
+        deployment.manager.stop()
+        management = deployment.disk.store.management
+        stale = Approval("bob", BOB.public_key, sign_approval(digest, BOB_KEY), NOW_S)
+        management.approve(digest, stale)  # by a process that did not come to begin it
+        deployment.may_approve = lambda approval, analyst: (
+            (approval.approver, analyst) != ("bob", PUBLIC)
+        )
+        await deployment.restart()
+        await all_check_in(deployment)
+        assert stands(deployment, second)[:2] == ("DONE", "done")
+        assert stands(deployment, digest)[:2] == ("OPEN", "awaiting-approval")
+        assert deployment.manager.status(digest, PUBLIC).approval is None
+        charged = sum(map(len, charges(deployment)))
+        deployment.manager.approve(digest, EVE, sign_approval(digest, EVE_KEY), ANALYST)
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert stands(deployment, digest)[:2] == ("DONE", "done")
+        assert charged == 6
+
+    run_in(scenario, limits=RULE)
+
+
+def test_a_study_waits_while_another_replica_has_the_rule(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stood still does not know of the rule that came meanwhile."""
+    monkeypatch.setattr(SoleReplica, "others_need_approval", lambda _: True)
+
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert deployment.manager.status(digest, PUBLIC).state is StudyState.OPEN
+        assert sum(map(len, charges(deployment))) == 0
+
+    run_in(scenario)
+
+
+@pytest.mark.parametrize(
+    ("approver", "names", "rights", "stands_now"),
+    [
+        (BOB, {"ann"}, {("bob", BOB.public_key)}, True),
+        (BOB, {"ann"}, {("bob", EVE.public_key)}, False),
+        (BOB, {"ann"}, set(), False),
+        (BOB, {"ann", "Bob"}, {("bob", BOB.public_key)}, False),
+        (Approver("bob", PUBLIC), {"ann"}, {("bob", PUBLIC)}, False),
+    ],
+)
+def test_an_approver_is_checked_by_the_names_and_roles_of_today(
+    approver: Approver, names: set[str], rights: set[tuple[str, bytes]], stands_now: bool
+) -> None:
+    found = may_approve_now(
+        Approval(approver.name, approver.public_key, b"", 1),
+        PUBLIC,
+        lambda name, key: (name, key) in rights,
+        lambda key: names if key == PUBLIC else set(),
+    )
+    assert found is stands_now
 
 
 REFUSALS: dict[str, tuple[Approver, Callable[[bytes], bytes], str]] = {

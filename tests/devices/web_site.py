@@ -51,13 +51,16 @@ class Site:
 
 
 @contextmanager
-def web_site(folder: Path, schema: Schema, trusted: str = "", **settings: Any) -> Iterator[Site]:
+def web_site(
+    folder: Path, schema: Schema, trusted: str = "", source: Path = EXAMPLE, **settings: Any
+) -> Iterator[Site]:
     """Serve both until the end of the block.
 
     Args:
       folder: for all files.
       schema: of the records.
       trusted: a network of which each address may hold any number of connections; empty: none.
+      source: of the page.
       settings: of the page, in place of usual ones.
     """
     home = made(folder / "aggregator", now_s=system_now_s())
@@ -68,7 +71,7 @@ def web_site(folder: Path, schema: Schema, trusted: str = "", **settings: Any) -
         told = f'\n[connect]\norigins = ["{page}"]\ncheck_in_every_s = 1\n'
         home.configuration.write_text(text + told)
         with serving(home) as served:
-            build(folder / "site", {**usual(home, served, schema), **settings})
+            build(folder / "site", {**usual(home, served, schema), **settings}, source)
             yield Site(home, served, f"{page}/")
 
 
@@ -86,11 +89,11 @@ def usual(home: AggregatorHome, served: Served, schema: Schema) -> dict[str, Any
     }
 
 
-def build(out: Path, settings: Mapping[str, Any]) -> None:
+def build(out: Path, settings: Mapping[str, Any], source: Path = EXAMPLE) -> None:
     """Build the page by esbuild."""
     file = out.parent / "settings.json"
     file.write_text(json.dumps(settings))
-    subprocess.run(["node", EXAMPLE / "build.mjs", file, out], check=True, timeout=60)
+    subprocess.run(["node", source / "build.mjs", file, out], check=True, timeout=60)
 
 
 @contextmanager

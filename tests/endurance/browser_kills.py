@@ -271,10 +271,13 @@ _CHANGE = """new Promise((resolve, reject) => {{
 
 def missing_parts(campaign: Campaign) -> None:
     """A database that lacks a part is refused, each part by itself."""
+    tab = campaign.page()
     for number, damage in enumerate(DAMAGES.values()):
         name = f"damaged-{number}"
         campaign.asker.left, campaign.asker.sequence, kept = 3, 0, campaign.asker.sequence
-        tab = campaign.open(name)
+        opened = tab.command("open", {**campaign.config, "name": name})
+        if "refused" in opened:
+            raise Violation(f"the ledger was not opened: {opened}")
         if failure := tab.command("once"):
             raise Violation(failure)
         campaign.asker.sequence = kept
@@ -286,7 +289,7 @@ def missing_parts(campaign: Campaign) -> None:
         refused = tab.command("open", {**campaign.config, "name": name})
         if refused.get("refused") != "LedgerDamaged":
             raise Violation(f"{damage}: expected a refusal, got {refused}")
-        tab.close()
+    tab.close()
 
 
 def cleared(campaign: Campaign) -> None:
@@ -338,15 +341,15 @@ def bundle(folder: Path) -> dict[str, tuple[str, bytes]]:
     """Return the page's files, by path."""
     script = "text/javascript"
     names = {"/page.js": "tests/page.ts", "/record_thread.js": "src/browser/record_thread.ts"}
-    for path, source in names.items():
-        subprocess.run(
-            [
-                *("npx", "esbuild", source, "--bundle", "--format=esm", "--target=es2022"),
-                *("--log-level=warning", f"--outfile={folder}{path}"),
-            ],
-            cwd=PACKAGE,
-            check=True,
-        )
+    entries = [f"{Path(path).stem}={source}" for path, source in names.items()]
+    subprocess.run(
+        [
+            *("node_modules/.bin/esbuild", *entries, "--bundle", "--format=esm"),
+            *("--target=es2022", "--log-level=warning", f"--outdir={folder}"),
+        ],
+        cwd=PACKAGE,
+        check=True,
+    )
     files = {path: (script, (folder / path[1:]).read_bytes()) for path in names}
     return {**files, "/": ("text/html", PAGE)}
 

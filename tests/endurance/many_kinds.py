@@ -88,7 +88,7 @@ y = {{ type = "label", labels = ["1", "-1"] }}
 """
 LIFE, FREQUENCY, PARITY, MEAN = "12", "2", "8", "2"  # nats
 RELEASE_MS = 4_000  # of Node and of pages: many share two processors here
-SAME_RELEASE_MS = 20_000  # of all devices: an answer that is late is another one
+SAME_RELEASE_MS = 20_000
 LEAST_WAIT_MS = 2_000
 PATIENCE_S = 900
 NODE = ("node", str(PACKAGE / "dist" / "src" / "node" / "command.js"))
@@ -141,12 +141,21 @@ class SeededBuild:
     Args:
       seed: of the coins, and of the folders' secrets.
       tree: source of the devices in TypeScript.
-      release_ms: grid of all devices.
+      release_ms: grid of all devices; an answer that is late is another one.
+      least_wait_ms: between check-ins of Node and of pages.
     """
 
     seed: int
     tree: SeededTree
-    release_ms: int
+    release_ms: int = SAME_RELEASE_MS
+    least_wait_ms: int = LEAST_WAIT_MS
+
+    @classmethod
+    def of(cls, folder: Path, seed: int, plants: Sequence[str] = (), **times: int) -> SeededBuild:
+        """Make the devices from the tree, with some plants."""
+        tree = seeded_tree(folder, seed, plants)
+        tree.build_command()
+        return cls(seed, tree, **times)
 
     @property
     def node(self) -> tuple[str, ...]:
@@ -157,6 +166,13 @@ class SeededBuild:
     def python(self) -> tuple[str, ...]:
         """The command of Python."""
         return (sys.executable, str(SEEDED_PYTHON), str(self.seed))
+
+
+def times_of(build: SeededBuild | None) -> dict[str, int]:
+    """Return the times of devices in TypeScript."""
+    if build is None:
+        return {"release_ms": RELEASE_MS, "least_wait_ms": LEAST_WAIT_MS}
+    return {"release_ms": build.release_ms, "least_wait_ms": build.least_wait_ms}
 
 
 class Deployment:
@@ -202,8 +218,7 @@ class Deployment:
                     "schema": str(self._schema),
                     "records": str(records),
                     "key": "id",
-                    "release_ms": RELEASE_MS if self._build is None else self._build.release_ms,
-                    "least_wait_ms": LEAST_WAIT_MS,
+                    **times_of(self._build),
                 }
             )
         )
@@ -440,11 +455,7 @@ class Campaign:
         rows, r, a = people(self.scale.users, self.seed)
         (self.folder / "schema.toml").write_text(SCHEMA)
         self.schema = named_schema_from_toml(self.folder / "schema.toml")
-        settings = {
-            "life_epsilon": LIFE,
-            "release_ms": RELEASE_MS if self.build is None else self.build.release_ms,
-            "least_wait_ms": LEAST_WAIT_MS,
-        }
+        settings = {"life_epsilon": LIFE, **times_of(self.build)}
         source = EXAMPLE if self.build is None else self.build.tree.page
         flags = (*UNTHROTTLED, "--ignore-certificate-errors")
         found: dict[str, dict[str, Any]] = {}
@@ -532,15 +543,6 @@ def compare(campaign: Campaign, build: SeededBuild, mixed: list[KeptStudy]) -> l
     return found
 
 
-def seeded_build(
-    folder: Path, seed: int, plants: Sequence[str] = (), release_ms: int = SAME_RELEASE_MS
-) -> SeededBuild:
-    """Make the devices with seeded coins."""
-    tree = seeded_tree(folder, seed, plants)
-    tree.build_command()
-    return SeededBuild(seed, tree, release_ms)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -568,7 +570,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     subprocess.run(["npm", "run", "--silent", "build"], cwd=PACKAGE, check=True)
     with tempfile.TemporaryDirectory(prefix="many-kinds-") as name:
         folder = Path(name)
-        build = seeded_build(folder / "tree", given.seed, given.plant) if given.same else None
+        build = SeededBuild.of(folder / "tree", given.seed, given.plant) if given.same else None
         try:
             campaign = Campaign(scale, given.seed, folder, build)
             mixed = campaign.run(partial(studies_of, same=given.same))

@@ -236,7 +236,7 @@ def _report_differences(
             )
             yield (
                 f"{ours.name}: request {place}: {len(ordinals)} of {len(reports)} reports differ,"
-                f" of kind {kind}, ordinals {ordinals[:8]}; {late} are the public default's"
+                f" of kind {kind}, ordinals {ordinals[:8]}; {late} have the public default's symbol"
             )
 
 

@@ -85,10 +85,11 @@ class SeededTree:
     def build_command(self) -> None:
         """Bundle the command and the thread that works on records."""
         out = self.command.parent
-        sources = [self.package / "src/node" / name for name in ("command.ts", "record_thread.ts")]
+        names = ("command.ts", "record_thread.ts")
+        sources = [str(self.package / "src/node" / name) for name in names]
         subprocess.run(
             [
-                *(PACKAGE / "node_modules/.bin/esbuild", *sources, "--bundle", "--format=esm"),
+                *(str(PACKAGE / "node_modules/.bin/esbuild"), *sources, "--bundle", "--format=esm"),
                 *("--platform=node", "--target=es2022", "--log-level=warning", f"--outdir={out}"),
             ],
             check=True,

@@ -238,7 +238,7 @@ class Deployment:
             writer.writerows(rows)
         site = self.site
         ran(
-            *(*self._python_command, "init", home, "--aggregator", site.served.address),
+            *(*self._python_command, "init", str(home), "--aggregator", site.served.address),
             *("--ca", site.home.authority, "--analyst", site.home.analyst.hex()),
             *("--schema", self.folder / "schema.toml", "--data", data),
             *("--life-epsilon", LIFE, *which),

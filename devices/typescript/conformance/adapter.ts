@@ -14,7 +14,6 @@ import {
   verifyStudy,
 } from "../src/codec/index.js";
 import { InvalidParameter, InvalidQuery, RemoteProtocolError } from "../src/errors.js";
-import { valid } from "../src/exact_laws.js";
 import { fromHex, joined, toHex } from "../src/integers.js";
 import { Reason, Refusal } from "../src/messages.js";
 import { CheckInRequestSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
@@ -30,6 +29,7 @@ import {
   checkDigest,
   decodeResponse,
 } from "../src/service/exchange.js";
+import { valid } from "./exact_laws.js";
 import { answerScript, type Place } from "./ledger_kinds.js";
 
 /** JSON as the kit has it: no number above 2^53. */
@@ -91,7 +91,7 @@ export const KINDS: { [kind: string]: Kind } = {
       nonce: toHex(study.nonce),
       learner: study.learner,
       learner_version: study.learnerVersion,
-      parameters: study.parameters,
+      parameters: study.parameters.map(({ name, value }) => [name, value]),
       schema: toHex(await study.schema.digest()),
       budget_nano_nats: String(study.budgetNanoNats),
       expires_unix_s: String(study.expiresUnixS),
@@ -194,7 +194,7 @@ export const KINDS: { [kind: string]: Kind } = {
     const message = decodeResponse(bytesIn(given));
     const studies = await Promise.all(message.studies.map(({ study }) => digestOf(study)));
     return {
-      acks: message.acks.map(([digest, status]) => [toHex(digest), status]),
+      acks: message.acks.map(({ requestDigest, status }) => [toHex(requestDigest), status]),
       studies: studies.map(toHex),
       requests: message.requests.map(toHex),
       retry_after_ms: message.retryAfterMs,

@@ -4,7 +4,6 @@ import { decodeReport, digestOf, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
-import { answer } from "../src/device/record_work.js";
 import { fromHex, toHex } from "../src/integers.js";
 import type { Ledger } from "../src/ledger/contract.js";
 import { LedgerFile, type LedgerStorage } from "../src/ledger/ledger_file.js";
@@ -12,6 +11,7 @@ import { Reason, Refusal } from "../src/messages.js";
 import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins, Words } from "../src/randomizers/index.js";
 import { bytesIn, schemaIn, type Json } from "./adapter.js";
+import { answer } from "./answering.js";
 
 /** A ledger's place on a platform, new for each script. */
 export interface Place {

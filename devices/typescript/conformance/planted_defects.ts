@@ -30,8 +30,8 @@ export const DEFECTS: readonly Defect[] = [
     "a_number_out_of_range_is_missing",
     "queries/fields.ts",
     "return ratio === undefined ?",
-    "const mantissa = ratio && toGrid(ratio, type.frac);\n" +
-      "  return !ratio || mantissa < type.low || mantissa > type.high ?",
+    "const mantissa = ratio && toGrid(ratio, frac);\n" +
+      "  return !ratio || mantissa < low || mantissa > high ?",
   ),
   defect(
     "evaluate",
@@ -103,7 +103,7 @@ export const DEFECTS: readonly Defect[] = [
     "codec/wire.ts",
     "if (field === undefined ||",
     "if (field === undefined && wire === VARINT) {\n" +
-      "      at = readVarint(data, at, to);\n" +
+      "      at = readVarint(data, at);\n" +
       "      continue;\n" +
       "    }\n" +
       "    if (field === undefined ||",
@@ -190,16 +190,16 @@ export const DEFECTS: readonly Defect[] = [
   defect(
     "alphabet",
     "a_value_may_have_both_signs",
-    "exact_laws.ts",
+    "../conformance/exact_laws.ts",
     "found.map((item) => item >> 1) : found",
     "found : found",
   ),
   defect(
     "alphabet",
     "unused_bits_may_be_set",
-    "exact_laws.ts",
+    "randomizers/sets.ts",
     "item < 8 * report.length",
-    "item < randomizer.items",
+    "item < this.items",
   ),
   defect(
     "level",
@@ -261,8 +261,8 @@ export const DEFECTS: readonly Defect[] = [
     "query",
     "an_inner_message_may_pass_its_end",
     "codec/wire.ts",
-    "if (at > to)",
-    "if (at > data.length)",
+    "at > data.length",
+    "at > data.buffer.byteLength",
   ),
   defect(
     "request",

@@ -9,7 +9,6 @@ export * from "./device/examination.js";
 export * from "./device/policy.js";
 export * from "./embedding.js";
 export * from "./errors.js";
-export * from "./exact_laws.js";
 export * from "./ledger/contract.js";
 export * from "./ledger/ledger_file.js";
 export * from "./ledger/postings.js";

@@ -1,12 +1,19 @@
 /** Values that pass between an aggregator and a device. `codec` turns these into bytes and back. */
 
 import { InvalidParameter } from "./errors.js";
-import { Reason } from "./protos/askance_protos/v1/exchange_pb.js";
+import {
+  Reason,
+  type Report as ReportMessage,
+  type Request as RequestMessage,
+} from "./protos/askance_protos/v1/exchange_pb.js";
+import type { Study } from "./protos/askance_protos/v1/study_pb.js";
 import { QueryKind, type Query, type Schema } from "./queries/index.js";
 import type { Randomizer } from "./randomizers/index.js";
 
 /** Reasons of refusals, and statuses of delivered reports; `Reason.WAITING` stays on the device. */
 export { Reason, Status as AckStatus } from "./protos/askance_protos/v1/exchange_pb.js";
+/** A study's bytes and the analyst's Ed25519 signature over them. */
+export type { SignedStudy } from "./protos/askance_protos/v1/study_pb.js";
 
 export const MAX_WAVES = 16;
 export const MAX_EVERY_DAYS = 3_660; // ten years
@@ -23,28 +30,6 @@ export class Refusal {
     readonly reason: Reason,
     readonly message = "",
   ) {}
-}
-
-/** A study's bytes and the analyst's Ed25519 signature over them. */
-export interface SignedStudy {
-  readonly study: Uint8Array;
-  readonly publicKey: Uint8Array;
-  readonly signature: Uint8Array;
-}
-
-/** An exact fraction in lowest terms. */
-export interface Fraction {
-  readonly numerator: bigint;
-  readonly denominator: bigint;
-}
-
-/** Conduct of a study by the aggregator; a device passes it on unread, as signed. */
-export interface Conduct {
-  readonly beta: Fraction;
-  readonly confidence: Fraction;
-  readonly roundDeadlineS: number;
-  readonly leastAnswers: bigint;
-  readonly waves: number;
 }
 
 /** Epochs of a study; each is a collection of its own. */
@@ -81,36 +66,25 @@ export class Repeat {
   }
 }
 
-/** The terms that an analyst signs and a device holds the aggregator to. */
-export interface StudyTerms {
-  readonly nonce: Uint8Array;
-  readonly learner: string;
-  readonly learnerVersion: number;
-  readonly parameters: readonly (readonly [string, string])[];
+/**
+ * The terms that an analyst signs and a device holds the aggregator to.
+ *
+ * `fields` are the names of the schema's fields that queries may use, sorted, none twice. The budget
+ * holds per epoch; without a `repeat` the study collects once. `mostAnswers` of a device, all rounds
+ * and epochs together, is 1 or more. `conduct` is the aggregator's business.
+ */
+export interface StudyTerms extends Omit<Study, "schema" | "repeat"> {
   readonly schema: Schema;
-  readonly budgetNanoNats: bigint;
-  readonly expiresUnixS: bigint;
-  readonly purpose: string;
-  readonly conduct: Conduct;
-  /** Names of the schema's fields that the study's queries may use; sorted, none twice. */
-  readonly fields: readonly string[];
-  /** "name==version" of the installed distribution that has the learner; empty: a built-in one. */
-  readonly distribution: string;
-  /** The study's epochs; undefined: it collects once. The budget holds per epoch. */
   readonly repeat: Repeat | undefined;
-  /** Most answers of a device, all rounds and epochs together; 1 or more. */
-  readonly mostAnswers: number;
 }
 
-/** Question to one device: the query to evaluate and the randomizer of its answer. */
-export interface Request {
-  readonly studyDigest: Uint8Array;
-  readonly round: number;
-  readonly group: number;
+/**
+ * Question to one device: the query to evaluate and the randomizer of its answer. The epoch is an
+ * index; 0: the study collects once.
+ */
+export interface Request extends Omit<RequestMessage, "query" | "randomizer"> {
   readonly query: Query;
   readonly randomizer: Randomizer;
-  /** Index of the epoch; 0: the study collects once. */
-  readonly epoch: number;
   /** Number of 64-bit coins that an answer takes, whatever the record. */
   readonly coins: number;
 }
@@ -123,14 +97,11 @@ export function roundingCoins(query: Query, randomizer: Randomizer): number {
   return query.kind === QueryKind.REAL ? 1 : 0;
 }
 
-/** A device's answer to one request. */
-export interface Report {
-  readonly requestDigest: Uint8Array;
-  /** The randomized symbol's bytes or a refusal. */
+/**
+ * A device's answer to one request: the randomized symbol's bytes or a refusal; its charge, and the
+ * charges of the study so far (of a repeated study: of its epoch), in nano-nats; and the number of
+ * this charged answer in the device's ledger, from 1, or 0 if nothing was charged.
+ */
+export interface Report extends Omit<ReportMessage, "outcome"> {
   readonly outcome: Uint8Array | Refusal;
-  readonly chargedNanoNats: bigint;
-  /** Charges of the study so far (of a repeated study: of its epoch). */
-  readonly spentNanoNats: bigint;
-  /** Number of this charged answer in the device's ledger, from 1; 0: nothing was charged. */
-  readonly sequence: bigint;
 }

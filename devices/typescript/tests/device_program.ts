@@ -6,11 +6,11 @@
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
+import { answer } from "../conformance/answering.js";
 import { decodeSchema, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
-import { answer } from "../src/device/record_work.js";
 import { AskanceError } from "../src/errors.js";
 import { fromHex, toHex } from "../src/integers.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";

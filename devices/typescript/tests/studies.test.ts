@@ -26,7 +26,7 @@ test("parameters ascend by code points, which the units of UTF-16 do not", () =>
 });
 
 test("a conduct's fractions are between 0 and 1 in lowest terms", () => {
-  assert.equal(decodeStudy(study([], { beta: "1/3", confidence: "19/20" })).conduct.beta.denominator, 3n);
+  assert.equal(decodeStudy(study([], { beta: "1/3", confidence: "19/20" })).conduct?.beta, "1/3");
   for (const beta of ["2/6", "0/1", "1/1", "3/2", "01/3", "1", "", "1/3 "]) {
     assert.throws(() => decodeStudy(study([], { beta, confidence: "19/20" })), AskanceError);
   }

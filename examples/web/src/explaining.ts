@@ -7,7 +7,6 @@ import {
   Query,
   QueryKind,
   SubsetSelection,
-  itemsOf,
   type ExpressionNode,
   type Request,
 } from "askance-client/index.js";
@@ -115,7 +114,7 @@ export function answer({ query, randomizer }: Request, symbol: Uint8Array): stri
     return `${hexadecimal} (randomized, ${randomizer.name})`;
   }
   if (randomizer instanceof SubsetSelection) {
-    const names = itemsOf(randomizer, symbol).map((level) => levelName(query, level, levels));
+    const names = randomizer.itemsOf(symbol).map((level) => levelName(query, level, levels));
     return `${listed(names)} (randomized)`;
   }
   const row = table(randomizer)?.[Number(`0x${hexadecimal}`)];

@@ -128,7 +128,7 @@ export class View {
           ["Each time", eachTime(terms)],
           ["All studies cost at most", cost(choices.lifeNanoNats)],
           ["Learner", terms.learner],
-          ["Parameters", terms.parameters.map(([name, value]) => `${name} = ${value}`).join(", ")],
+          ["Parameters", terms.parameters.map(({ name, value }) => `${name} = ${value}`).join(", ")],
           ["First asked", time(known.firstS)],
           ["Ends", time(known.expiresS)],
           ["Analyst", code(known.key.slice(64))],
@@ -361,7 +361,7 @@ function asQuestion(asked: ExplainedQuestion): HTMLElement {
 
 /** The terms with their texts as a page may show them: without marks that turn or hide letters. */
 function shown(terms: StudyTerms): StudyTerms {
-  const parameters = terms.parameters.map(([name, value]) => [printable(name), printable(value)] as const);
+  const parameters = terms.parameters.map(({ name, value }) => ({ name: printable(name), value: printable(value) }));
   return { ...terms, purpose: printable(terms.purpose), learner: printable(terms.learner), parameters };
 }
 

@@ -17,8 +17,7 @@ import { Secret } from "../service/identity.js";
 import { toHex } from "../integers.js";
 import type { Kept, KeptPayload, LedgerStorage, Stored } from "../ledger/ledger_file.js";
 import { ID, LedgerDamaged } from "../ledger/ledger_file.js";
-import type { Posting } from "../ledger/postings.js";
-import { NO_HASH } from "../ledger/postings.js";
+import { NO_HASH, type Posting } from "../ledger/postings.js";
 
 const VERSION = 1;
 const STORES = ["facts", "postings", "payloads", "studies", "consents"] as const;

@@ -2,11 +2,8 @@
 
 import { RemoteProtocolError } from "../errors.js";
 import { Reason, Refusal, roundingCoins, type Report, type Request } from "../messages.js";
-import {
-  ReportSchema,
-  RequestSchema,
-  type Report as ReportMessage,
-} from "../protos/askance_protos/v1/exchange_pb.js";
+import type { Report as ReportMessage } from "../protos/askance_protos/v1/exchange_pb.js";
+import { ReportSchema, RequestSchema } from "../protos/askance_protos/v1/exchange_pb.js";
 import type { Schema } from "../queries/index.js";
 import { parse } from "./parsing.js";
 import { decodeQuery } from "./queries.js";
@@ -39,16 +36,8 @@ export function studyOf(payload: Uint8Array): Uint8Array {
 export function decodeRequest(payload: Uint8Array, schema: Schema): Request {
   const message = parse(RequestSchema, payload);
   const query = decodeQuery(message.query, schema);
-  const randomizer = decodeRandomizer(message.randomizer);
-  return {
-    studyDigest: message.studyDigest,
-    round: message.round,
-    group: message.group,
-    query,
-    randomizer,
-    epoch: message.epoch,
-    coins: randomizer.coins + roundingCoins(query, randomizer),
-  };
+  const randomizer = decodeRandomizer(message.randomizer ?? { family: { case: undefined } });
+  return { ...message, query, randomizer, coins: randomizer.coins + roundingCoins(query, randomizer) };
 }
 
 /**

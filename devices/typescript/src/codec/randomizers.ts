@@ -24,33 +24,25 @@ import {
  * @throws RemoteProtocolError: no family, or a table with a wrong number of entries.
  * @throws InvalidParameter: rows that do not sum to 2^64, an infinite loss, a parameter out of range.
  */
-export function decodeRandomizer(message: RandomizerMessage | undefined): Randomizer {
-  const family = message?.family;
-  switch (family?.case) {
+export function decodeRandomizer({ family }: RandomizerMessage): Randomizer {
+  const { case: name, value } = family;
+  switch (name) {
     case "table":
-      return decodeTable(family.value);
+      return decodeTable(value);
     case "kAryResponse":
-      return new KaryResponse(family.value.cells, family.value.other);
-    case "subsetSelection": {
-      const { cells, size, threshold } = family.value;
-      return new SubsetSelection(cells, size, threshold);
-    }
-    case "linearHashing": {
-      const { cells, modulus, other } = family.value;
-      return new LinearHashing(cells, modulus, other);
-    }
+      return new KaryResponse(value.cells, value.other);
+    case "subsetSelection":
+      return new SubsetSelection(value.cells, value.size, value.threshold);
+    case "linearHashing":
+      return new LinearHashing(value.cells, value.modulus, value.other);
     case "hadamardSign":
-      return new HadamardSign(family.value.values, family.value.threshold);
-    case "signedSubsetSelection": {
-      const { values, size, threshold } = family.value;
-      return new SignedSubsetSelection(values, size, threshold);
-    }
-    case "hypercubeResponse": {
-      const { components, radius, threshold } = family.value;
-      return new HypercubeResponse(components, radius, threshold);
-    }
+      return new HadamardSign(value.values, value.threshold);
+    case "signedSubsetSelection":
+      return new SignedSubsetSelection(value.values, value.size, value.threshold);
+    case "hypercubeResponse":
+      return new HypercubeResponse(value.components, value.radius, value.threshold);
     case "randomCodebook": {
-      const { components, radius, bases, near, threshold, seedBits } = family.value;
+      const { components, radius, bases, near, threshold, seedBits } = value;
       return new RandomCodebook(components, radius, bases, near, threshold, seedBits);
     }
     default:

@@ -2,21 +2,13 @@
 
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { gcd, joined } from "../integers.js";
-import {
-  DEFAULT_ANSWERS,
-  MAX_WAVES,
-  Repeat,
-  type Conduct,
-  type Fraction,
-  type SignedStudy,
-  type StudyTerms,
-} from "../messages.js";
+import { DEFAULT_ANSWERS, MAX_WAVES, Repeat, type SignedStudy, type StudyTerms } from "../messages.js";
 import {
   SchemaSchema,
   type Field as FieldMessage,
   type Schema as SchemaMessage,
 } from "../protos/askance_protos/v1/schema_pb.js";
-import { StudySchema, type Study } from "../protos/askance_protos/v1/study_pb.js";
+import { StudySchema, type Conduct } from "../protos/askance_protos/v1/study_pb.js";
 import { Bit, Bits, Category, Integer, Label, Real, Schema, type Field } from "../queries/index.js";
 import { utf8 } from "../queries/canonical.js";
 import { parse } from "./parsing.js";
@@ -100,19 +92,13 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
   if (message.distribution !== "" && !DISTRIBUTION.test(message.distribution)) {
     throw new RemoteProtocolError("study: expected a distribution as name==version, found none");
   }
+  if (message.conduct !== undefined) {
+    checkConduct(message.conduct);
+  }
   const { repeat } = message;
   return {
-    nonce: message.nonce,
-    learner: message.learner,
-    learnerVersion: message.learnerVersion,
-    parameters: message.parameters.map(({ name, value }) => [name, value]),
+    ...message,
     schema,
-    budgetNanoNats: message.budgetNanoNats,
-    expiresUnixS: message.expiresUnixS,
-    purpose: message.purpose,
-    conduct: decodeConduct(message),
-    fields: message.fields,
-    distribution: message.distribution,
     repeat: repeat && new Repeat(repeat.everyDays, repeat.epochs, repeat.first),
     mostAnswers: message.mostAnswers || DEFAULT_ANSWERS,
   };
@@ -128,40 +114,21 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return differs < 0 ? a.length - b.length : a[differs]! - (b[differs] ?? -1);
 }
 
-function decodeConduct({ conduct }: Study): Conduct {
-  if (conduct === undefined) {
-    return {
-      beta: { numerator: 1n, denominator: 100n },
-      confidence: { numerator: 19n, denominator: 20n },
-      roundDeadlineS: 0,
-      leastAnswers: 0n,
-      waves: 1,
-    };
-  }
-  if (conduct.waves === 1 || conduct.waves > MAX_WAVES) {
+function checkConduct({ beta, confidence, leastAnswers, waves }: Conduct): void {
+  if (waves === 1 || waves > MAX_WAVES) {
     throw new RemoteProtocolError(`study: expected 0 or 2 to ${MAX_WAVES} waves`);
   }
-  if (conduct.leastAnswers >= MAX_I63) {
+  if (leastAnswers >= MAX_I63) {
     throw new RemoteProtocolError("study: expected less than 2^63 least answers");
   }
-  return {
-    beta: decodeFraction(conduct.beta),
-    confidence: decodeFraction(conduct.confidence),
-    roundDeadlineS: conduct.roundDeadlineS,
-    leastAnswers: conduct.leastAnswers,
-    waves: conduct.waves || 1,
-  };
-}
-
-/** A fraction between 0 and 1 in lowest terms and no other writing of it. */
-function decodeFraction(text: string): Fraction {
-  const found = text.length <= MAX_FRACTION ? FRACTION.exec(text) : null;
-  const [numerator, denominator] = [BigInt(found?.[1] ?? "0"), BigInt(found?.[2] ?? "1")];
-  const lowest = gcd(numerator, denominator) === 1n && text === `${numerator}/${denominator}`;
-  if (!lowest || numerator <= 0n || numerator >= denominator) {
-    throw new InvalidParameter("study: expected a fraction between 0 and 1 in lowest terms");
+  for (const text of [beta, confidence]) {
+    const found = text.length <= MAX_FRACTION ? FRACTION.exec(text) : null;
+    const [numerator, denominator] = [BigInt(found?.[1] ?? "0"), BigInt(found?.[2] ?? "1")];
+    const lowest = gcd(numerator, denominator) === 1n && text === `${numerator}/${denominator}`;
+    if (!lowest || numerator <= 0n || numerator >= denominator) {
+      throw new InvalidParameter("study: expected a fraction between 0 and 1 in lowest terms");
+    }
   }
-  return { numerator, denominator };
 }
 
 /** True if the signature is the key's over exactly these bytes. */

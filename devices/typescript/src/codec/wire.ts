@@ -8,6 +8,7 @@
 
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { joined } from "../integers.js";
+import { utf8 } from "../queries/canonical.js";
 
 /** A message of the .proto files: its name, and its fields by ascending number. */
 export interface MessageKind<M> {
@@ -71,7 +72,7 @@ function varintOf([, , kind]: Field): Varint | undefined {
  * @throws RemoteProtocolError: no such message, or one with what this version lacks.
  */
 export function decode<M>(kind: MessageKind<M>, data: Uint8Array): M {
-  return read(kind, data, 0, data.length, empty(kind)) as M;
+  return read(kind, data, empty(kind)) as M;
 }
 
 /** The bytes of a message; fields that are not given have their defaults. */
@@ -166,16 +167,10 @@ function held(message: Message, [, name, , of]: Field): any {
   return message[of]?.case === name ? message[of].value : undefined;
 }
 
-/** Read bytes from..to into a message. */
-function read(
-  kind: MessageKind<unknown>,
-  data: Uint8Array,
-  from: number,
-  to: number,
-  message: Message,
-): Message {
-  for (let at = from; at < to; ) {
-    at = readSmall(data, at, to);
+/** Read bytes into a message, whose fields have defaults or come from an earlier part of it. */
+function read(kind: MessageKind<unknown>, data: Uint8Array, message: Message): Message {
+  for (let at = 0; at < data.length; ) {
+    at = readSmall(data, at);
     const tag = unsigned32();
     const field = kind.fields.find(([number]) => number === tag >>> 3);
     const varint = field && varintOf(field);
@@ -185,55 +180,50 @@ function read(
       throw malformed(kind);
     }
     if (varint && wire === VARINT) {
-      at = readVarint(data, at, to);
+      at = readVarint(data, at);
       put(message, field, varint.read());
       continue;
     }
-    const start = readSmall(data, at, to);
+    const start = readSmall(data, at);
     at = start + unsigned32();
-    if (at > to) {
+    if (at > data.length) {
       throw malformed(kind);
     }
+    const content = data.subarray(start, at);
     if (varint) {
-      for (let next = start; next < at; ) {
-        next = readVarint(data, next, at);
+      for (let next = 0; next < content.length; ) {
+        next = readVarint(content, next);
         put(message, field, varint.read());
       }
     } else {
-      put(message, field, content(kind, field, data, start, at, message));
+      put(message, field, valueOf(kind, field, content, message));
     }
   }
   return message;
 }
 
-/** The value in bytes from..to: a text, bytes, or a message, which goes on from the one before. */
-function content(
+/** The value in a field's bytes: a text, bytes, or a message, which goes on from an earlier part. */
+function valueOf(
   kind: MessageKind<unknown>,
   field: Field,
-  data: Uint8Array,
-  from: number,
-  to: number,
+  content: Uint8Array,
   message: Message,
 ): unknown {
   const [, , inner, of] = field;
   if (typeof inner === "object") {
-    const before = of === LIST ? undefined : held(message, field);
-    return read(inner, data, from, to, before ?? empty(inner));
-  }
-  if (inner === "bytes") {
-    return data.slice(from, to);
+    return read(inner, content, (of !== LIST && held(message, field)) || empty(inner));
   }
   try {
-    return TEXT.decode(data.subarray(from, to));
+    return inner === "bytes" ? content.slice() : TEXT.decode(content);
   } catch {
     throw malformed(kind);
   }
 }
 
 /** Read a varint of at most ten bytes into `BITS`, cut to 64; returns the position after it. */
-function readVarint(data: Uint8Array, from: number, to: number): number {
+function readVarint(data: Uint8Array, from: number): number {
   let [low, high] = [0, 0];
-  const most = Math.min(to, from + MAX_VARINT);
+  const most = Math.min(data.length, from + MAX_VARINT);
   for (let at = from, shift = 0; at < most; at++, shift += 7) {
     const seven = data[at]! & 0x7f;
     if (shift < 32) {
@@ -252,8 +242,8 @@ function readVarint(data: Uint8Array, from: number, to: number): number {
 }
 
 /** Read a tag or a length: below 2^32, in at most five bytes. */
-function readSmall(data: Uint8Array, from: number, to: number): number {
-  const end = readVarint(data, from, to);
+function readSmall(data: Uint8Array, from: number): number {
+  const end = readVarint(data, from);
   if (end - from > MAX_SMALL || BITS.getUint32(0)) {
     throw new RemoteProtocolError("message: expected a tag or a length below 2^32, found more");
   }
@@ -290,7 +280,7 @@ function written(field: Field, message: Message): Uint8Array[] {
       inner === "bytes"
         ? item
         : inner === "string"
-          ? new TextEncoder().encode(item)
+          ? utf8(item)
           : encode(inner as MessageKind<unknown>, item),
     ),
   );

@@ -27,7 +27,6 @@ import { Reason, Refusal, type SignedStudy } from "../messages.js";
 import type { Schema } from "../queries/index.js";
 import type { ExaminedStudy, Examiner } from "./examination.js";
 import type { Policy } from "./policy.js";
-import type { Due, Settlement } from "./settling.js";
 import {
   MAX_WEIGHT,
   RefusalCounts,
@@ -35,8 +34,9 @@ import {
   Settling,
   objectionOfOwner,
   over,
-  refused,
-  reused,
+  uncharged,
+  type Due,
+  type Settlement,
 } from "./settling.js";
 
 const MAX_STUDIES = 256; // known at a time; an analyst could sign studies without end
@@ -48,6 +48,15 @@ export interface Worked {
   readonly missed: number; // 0: none
 }
 
+/** The parts of a device; `nowS` is the time in whole seconds since 1970, UTC. */
+export interface DeviceParts {
+  readonly schema: Schema;
+  readonly policy: Policy;
+  readonly ledger: Ledger;
+  readonly nowS: () => number;
+  readonly examiner: Examiner;
+}
+
 /**
  * Device of one user.
  *
@@ -57,32 +66,20 @@ export interface Worked {
  * requests.
  */
 export class Device {
-  readonly #schema: Schema;
-  readonly #policy: Policy;
-  readonly #examiner: Examiner;
-  readonly #nowS: () => number;
+  readonly #parts: DeviceParts;
   readonly #studies = new Map<string, ExaminedStudy>();
   readonly #full = new Set<string>();
   readonly #refusals = new RefusalCounts();
   #heavy = { hour: 0, weight: MAX_WEIGHT + 1 }; // the weight that is refused in an hour
   #last: Promise<void> = Promise.resolve();
 
-  /** The device's own account. */
-  readonly ledger: Ledger;
+  constructor(parts: DeviceParts) {
+    this.#parts = parts;
+  }
 
-  /** @param parts `nowS` is the time in whole seconds since 1970, UTC. */
-  constructor(parts: {
-    readonly schema: Schema;
-    readonly policy: Policy;
-    readonly ledger: Ledger;
-    readonly nowS: () => number;
-    readonly examiner: Examiner;
-  }) {
-    this.#schema = parts.schema;
-    this.#policy = parts.policy;
-    this.#examiner = parts.examiner;
-    this.#nowS = parts.nowS;
-    this.ledger = parts.ledger;
+  /** The device's own account. */
+  get ledger(): Ledger {
+    return this.#parts.ledger;
   }
 
   /** The digests of the studies that this device has accepted. */
@@ -93,17 +90,17 @@ export class Device {
   /** Meet a study; a refusal says why none of its requests will be answered. */
   async introduce(signed: SignedStudy): Promise<Refusal | null> {
     // First, because it is cheap: an untrusted study is not worth a look.
-    if (!this.#policy.analysts.has(toHex(signed.publicKey))) {
+    if (!this.#parts.policy.analysts.has(toHex(signed.publicKey))) {
       const message = "expected a study signed by a pinned analyst key";
       return new Refusal(Reason.UNTRUSTED_KEY, message);
     }
-    const study = await this.#examiner.study(signed);
+    const study = await this.#parts.examiner.study(signed);
     if (study instanceof Refusal) {
       return study;
     }
-    const [own, its] = [await this.#schema.digest(), await study.terms.schema.digest()];
+    const [own, its] = [await this.#parts.schema.digest(), await study.terms.schema.digest()];
     if (toHex(own) !== toHex(its)) {
-      return new Refusal(Reason.SCHEMA_MISMATCH, `expected the schema "${this.#schema.name}"`);
+      return new Refusal(Reason.SCHEMA_MISMATCH, `expected the schema "${this.#parts.schema.name}"`);
     }
     let known = this.#studies.get(study.digest) ?? study;
     const keys = [known, ...known.copies].map(({ publicKey }) => publicKey);
@@ -141,12 +138,11 @@ export class Device {
   }
 
   async #settled(payloads: readonly Uint8Array[], release: () => void): Promise<Turn> {
-    const nowS = this.#nowS();
+    const nowS = this.#parts.nowS();
     const { hour, weight } = this.#heavy;
     const most = hour === Math.floor(nowS / SECONDS_PER_HOUR) ? weight - 1 : MAX_WEIGHT;
-    const { ledger } = this;
-    const [policy, examiner, studies] = [this.#policy, this.#examiner, this.#studies];
-    const settling = new Settling(ledger, policy, examiner, studies, this.#full, nowS, most);
+    const { ledger, policy, examiner } = this.#parts;
+    const settling = new Settling(ledger, policy, examiner, this.#studies, this.#full, nowS, most);
     const settled = new Map<string, Settlement>();
     const refusals: Refusal[] = [];
     const left: Uint8Array[] = [];
@@ -183,7 +179,7 @@ export class Device {
   #refuseHeavy(missed: number): void {
     if (missed) {
       const weight = Math.max(LIGHT, 2 ** Math.floor(Math.log2(missed)));
-      this.#heavy = { hour: Math.floor(this.#nowS() / SECONDS_PER_HOUR), weight };
+      this.#heavy = { hour: Math.floor(this.#parts.nowS() / SECONDS_PER_HOUR), weight };
     }
   }
 
@@ -221,7 +217,7 @@ export class Device {
     if (outcome === "space") {
       this.#full.add(study.digest);
     }
-    return refused(digest, over(outcome, nanoNats));
+    return uncharged(digest, over(outcome, nanoNats));
   }
 }
 
@@ -286,12 +282,12 @@ export class Turn {
           reports.set(digest, settlement.report);
           break;
         case "refused":
-          reports.set(digest, refused(digest, settlement.refusal));
+          reports.set(digest, uncharged(digest, settlement.refusal));
           break;
         case "repeated": {
           const report = charged.get(settlement.question);
           if (report !== undefined) {
-            reports.set(digest, repeated(report, digest));
+            reports.set(digest, uncharged(digest, decodeReport(report).outcome));
           }
           break;
         }
@@ -304,7 +300,7 @@ export class Turn {
           const report =
             objection === null
               ? await this.#held.spend(settlement, symbolOf(symbols, digest))
-              : refused(digest, objection);
+              : uncharged(digest, objection);
           charged.set(settlement.asked.question, report);
           reports.set(digest, report);
         }
@@ -320,10 +316,4 @@ function symbolOf(symbols: ReadonlyMap<string, Uint8Array>, digest: string): Uin
     throw new Error("turn: expected a symbol of every answer that is due, got none");
   }
   return symbol;
-}
-
-/** The report of a question that another request of the message was charged for. */
-function repeated(report: Uint8Array, digest: string): Uint8Array {
-  const { outcome } = decodeReport(report);
-  return outcome instanceof Refusal ? refused(digest, outcome) : reused(digest, outcome);
 }

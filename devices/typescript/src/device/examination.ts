@@ -3,17 +3,17 @@
 import { LEAST_LOSS } from "../accounting/index.js";
 import { decodeRequest, decodeStudy, studyOf, verifyStudy } from "../codec/index.js";
 import { AskanceError, InvalidParameter, InvalidQuery } from "../errors.js";
-import { sha256 } from "../queries/index.js";
 import { toBytes, toHex } from "../integers.js";
-import { Reason, Refusal } from "../messages.js";
 import type { Repeat, Request, SignedStudy, StudyTerms } from "../messages.js";
+import { Reason, Refusal } from "../messages.js";
+import { sha256, utf8 } from "../queries/canonical.js";
 import { QueryKind, type Query } from "../queries/index.js";
 import { MAX_ROUNDING_LEVELS, type Randomizer } from "../randomizers/index.js";
 
 const MAX_BYTES = 2 << 20; // of what is remembered
 const MIN_KNOWN_BYTES = 512; // counted for a payload at least
 const PER_ENTRY = 1 / 12; // bytes counted for an entry of a table
-const EPOCH = new TextEncoder().encode("askance epoch v1\0");
+const EPOCH = utf8("askance epoch v1\0");
 
 /** A study whose signature holds. `digest` and `publicKey` are 64 hexadecimal digits. */
 export interface ExaminedStudy {
@@ -62,7 +62,7 @@ export class Examiner {
   /** The study's terms, or why it is none. */
   async study(signed: SignedStudy): Promise<ExaminedStudy | Refusal> {
     const parts = [signed.publicKey, signed.signature, signed.study];
-    const key = toHex(await sha256(...parts.flatMap((part) => [length(part), part])));
+    const key = toHex(await sha256(...parts.flatMap((part) => [toBytes(part.length, 8), part])));
     const found = this.#studies.get(key);
     if (found !== undefined) {
       return found;
@@ -100,8 +100,8 @@ export class Examiner {
   }
 }
 
-/** Latest examinations, bounded in number and in bytes. */
-class Latest<V> {
+/** The latest values that were remembered, bounded in number and in bytes. */
+export class Latest<V> {
   readonly #known = new Map<string, { value: V; size: number }>();
   #bytes = 0;
 
@@ -111,7 +111,7 @@ class Latest<V> {
     return this.#known.get(key)?.value;
   }
 
-  remember(key: string, value: V, size: number): void {
+  remember(key: string, value: V, size = 0): void {
     this.#forget(key);
     this.#known.set(key, { value, size });
     this.#bytes += size;
@@ -174,7 +174,7 @@ async function examineRequest(
   }
   const asked = await sha256(await query.digest(schema), randomizer.canonical);
   const question = toHex(await questionOf(asked, repeat, epoch));
-  return { digest, request, nanoNats, question, weight: weightOf(query) + randomizer.drawCost };
+  return { digest, request, nanoNats, question, weight: query.weight + randomizer.drawCost };
 }
 
 /** The key of a frozen answer: of query and randomizer, and of the epoch's length and index. */
@@ -186,12 +186,7 @@ async function questionOf(
   if (repeat === undefined) {
     return digest;
   }
-  return sha256(EPOCH, digest, toBytes(BigInt(repeat.everyDays), 8), toBytes(BigInt(epoch), 8));
-}
-
-/** A query's weight: its nodes, arguments and constants. */
-function weightOf({ nodes }: Query): number {
-  return nodes.reduce((sum, { args, constants }) => sum + 1 + args.length + constants.length, 0);
+  return sha256(EPOCH, digest, toBytes(repeat.everyDays, 8), toBytes(epoch, 8));
 }
 
 /** Why the query's values are not the randomizer's levels; null if they are. */
@@ -230,8 +225,4 @@ function refusalOf(error: unknown): Refusal {
         ? Reason.INVALID_RANDOMIZER
         : Reason.MALFORMED;
   return new Refusal(reason, error.message);
-}
-
-function length(part: Uint8Array): Uint8Array {
-  return toBytes(BigInt(part.length), 8);
 }

@@ -2,8 +2,7 @@
 
 import { InvalidParameter } from "../errors.js";
 import { SECONDS_PER_DAY, type Limits } from "../ledger/contract.js";
-import { DEFAULT_ANSWERS, Reason, Refusal } from "../messages.js";
-import type { Repeat, StudyTerms } from "../messages.js";
+import { DEFAULT_ANSWERS, Reason, Refusal, type Repeat, type StudyTerms } from "../messages.js";
 import type { ExaminedStudy } from "./examination.js";
 
 /**

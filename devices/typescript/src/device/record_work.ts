@@ -13,7 +13,7 @@
  * randomizer's rows, which is eps-LDP exactly. A stand-in is given out only for a draw that was
  * missed at T2; docs/trusted-base.md bounds what that adds to eps.
  *
- * The steps may run in different threads (`service/record_worker.ts`), or in place (`answer`).
+ * The steps run in different threads (`service/record_worker.ts`).
  */
 
 import { InvalidRecord } from "../errors.js";
@@ -21,7 +21,6 @@ import { fromHex, toHex } from "../integers.js";
 import type { Request } from "../messages.js";
 import { QueryKind, type EncodedRecord, type Query, sha256 } from "../queries/index.js";
 import { roundToLevels, type Coins, type Words } from "../randomizers/index.js";
-import type { Worked } from "./core.js";
 
 /** A record as an application has it: values by field name. */
 export type RawRecord = Readonly<Record<string, unknown>>;
@@ -29,18 +28,15 @@ export type RawRecord = Readonly<Record<string, unknown>>;
 /** A query's value on its grid: one number, or the components of a VECTOR query. */
 export type Value = readonly bigint[];
 
-/** A request that is due, and the coins of its answer and of its stand-in. */
-export interface Work {
-  readonly digest: string;
-  readonly request: Request;
-  readonly words: Words;
-  readonly standInWords: Words;
-}
-
 /** Part of a request that its coins follow from. */
 export interface Asked {
   readonly digest: string;
   readonly request: Request;
+}
+
+/** A request that is due, and the coins of its answer, or of its stand-in. */
+export interface Work extends Asked {
+  readonly words: Words;
 }
 
 /** The coins of an answer, in a number that the request fixes. No record is read. */
@@ -55,8 +51,8 @@ export async function takeStandInCoins(coins: Coins, asked: Asked): Promise<Word
 }
 
 /** The report of the public default, for a draw that is missed. */
-export function standIn({ request, standInWords }: Work): Uint8Array {
-  return randomize(request, publicDefault(request.query), standInWords);
+export function standIn({ request, words }: Work): Uint8Array {
+  return randomize(request, publicDefault(request.query), words);
 }
 
 /**
@@ -114,33 +110,6 @@ export class Drawing {
       ]),
     );
   }
-}
-
-/**
- * Do all steps in place, for as long as they take, for tests and simulated devices: no draw is
- * late, so none has a stand-in.
- *
- * @param read the record, read anew for every request; if it fails the answer is the default's.
- */
-export async function answer(
-  read: () => EncodedRecord,
-  coins: Coins,
-  asked: readonly Asked[],
-): Promise<Worked> {
-  const works: Work[] = [];
-  for (const { digest, request } of asked) {
-    const words = takeCoins(coins, { digest, request });
-    works.push({ digest, request, words, standInWords: words });
-  }
-  const drawing = new Drawing(works);
-  for (const { digest, request } of works) {
-    try {
-      drawing.put(digest, evaluate(request, read()));
-    } catch {
-      continue;
-    }
-  }
-  return { symbols: drawing.draw(), missed: 0 };
 }
 
 /** The value of a record on which a query cannot be evaluated. */

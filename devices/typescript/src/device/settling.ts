@@ -139,7 +139,7 @@ export class Settling {
       return no(objection);
     }
     if (standing.frozen !== null) {
-      return { kind: "stored", report: reused(digest, standing.frozen) };
+      return { kind: "stored", report: uncharged(digest, standing.frozen) };
     }
     if (this.#due.has(question)) {
       return { kind: "repeated", question };
@@ -204,17 +204,11 @@ export class RefusalCounts {
   }
 }
 
-/** The report of a frozen answer: the same bytes at every retry, without a charge or a row. */
-export function reused(digest: string, symbol: Uint8Array): Uint8Array {
-  return report(digest, symbol);
-}
-
-/** The report of a refusal: its reason, and no sum that was spent. */
-export function refused(digest: string, refusal: Refusal): Uint8Array {
-  return report(digest, refusal);
-}
-
-function report(digest: string, outcome: Uint8Array | Refusal): Uint8Array {
+/**
+ * The report of a refusal (its reason, and no sum that was spent) or of a frozen answer: the same
+ * bytes at every retry, without a charge or a row.
+ */
+export function uncharged(digest: string, outcome: Uint8Array | Refusal): Uint8Array {
   const nothing = { chargedNanoNats: 0n, spentNanoNats: 0n, sequence: 0n };
   return encodeReport({ requestDigest: fromHex(digest), outcome, ...nothing });
 }

@@ -21,8 +21,8 @@
 import { InvalidParameter, StoreError } from "../errors.js";
 import type { Charge, Compose, Ledger, Limits, Overrun, Standing, Totals } from "./contract.js";
 import { SECONDS_PER_DAY, overrun } from "./contract.js";
-import type { Posting, PostingKind } from "./postings.js";
-import { NO_HASH, postingHash } from "./postings.js";
+import { NO_HASH, postingHash, type Posting, type PostingKind } from "./postings.js";
+import { utf8 } from "../queries/canonical.js";
 
 /** Bytes of payloads that are kept: of one study, and in all. */
 export const MAX_STUDY_PAYLOADS = 64 << 20;
@@ -89,7 +89,8 @@ export class LedgerFile {
   readonly #storage: LedgerStorage;
   readonly #facts: Map<string, string>;
   readonly #members = new Map<string, MemberRows>();
-  readonly #payloads = new Map<string, KeptPayload>();
+  readonly #payloads = new Set<string>(); // digests of requests
+  readonly #sizes = new Map<string, number>(); // of payloads, by study
   #place = 0;
   #failure: Error | null = null;
   #last: Promise<unknown> = Promise.resolve();
@@ -97,9 +98,7 @@ export class LedgerFile {
   private constructor(storage: LedgerStorage, stored: Stored) {
     this.#storage = storage;
     this.#facts = new Map(stored.facts);
-    for (const kept of stored.payloads) {
-      this.#payloads.set(kept.digest, kept);
-    }
+    stored.payloads.forEach((kept) => this.#keep(kept));
   }
 
   /**
@@ -131,7 +130,7 @@ export class LedgerFile {
    * Budgets are the member's, whatever the enrolment is; sequence numbers are the enrolment's.
    */
   ledger(member: string, enrolment: string): Ledger {
-    const size = new TextEncoder().encode(member).length;
+    const size = utf8(member).length;
     if (size > MAX_MEMBER_BYTES || enrolment.length > 2 * MAX_ENROLMENT_BYTES) {
       throw new InvalidParameter("ledger: expected a short name and enrolment, got a longer one");
     }
@@ -253,12 +252,10 @@ export class LedgerFile {
     const fields = { atS, nanoNats, request, study, question, symbol, report, weight };
     const kept = {
       ...(isKept ? {} : { payload: charge.payload }),
-      ...(this.#keepsStudy(study) ? {} : { study: charge.studyBytes }),
+      ...(this.#sizes.has(study) ? {} : { study: charge.studyBytes }),
     };
     await this.#append(member, enrolment, "answer", 1, fields, kept);
-    if (!isKept) {
-      this.#payloads.set(request, { digest: request, study, size });
-    }
+    this.#keep({ digest: request, study, size });
     return report;
   }
 
@@ -317,22 +314,16 @@ export class LedgerFile {
     return this.#member(name);
   }
 
-  #hasRoom(study: string, size: number): boolean {
-    let [own, all] = [size, size];
-    for (const kept of this.#payloads.values()) {
-      all += kept.size;
-      own += kept.study === study ? kept.size : 0;
+  #keep({ digest, study, size }: KeptPayload): void {
+    if (!this.#payloads.has(digest)) {
+      this.#payloads.add(digest);
+      this.#sizes.set(study, (this.#sizes.get(study) ?? 0) + size);
     }
-    return own <= MAX_STUDY_PAYLOADS && all <= MAX_PAYLOADS;
   }
 
-  #keepsStudy(study: string): boolean {
-    for (const kept of this.#payloads.values()) {
-      if (kept.study === study) {
-        return true;
-      }
-    }
-    return false;
+  #hasRoom(study: string, size: number): boolean {
+    const all = [...this.#sizes.values()].reduce((sum, other) => sum + other, size);
+    return (this.#sizes.get(study) ?? 0) + size <= MAX_STUDY_PAYLOADS && all <= MAX_PAYLOADS;
   }
 
   /** Do some work when all work before it is done; none is done after a failure. */

@@ -6,12 +6,10 @@
  * study's bytes are covered by their digests.
  */
 
-import { sha256 } from "../queries/index.js";
 import { fromHex, toBytes, toHex } from "../integers.js";
+import { sha256, utf8 } from "../queries/canonical.js";
 
 export const NO_HASH = "00".repeat(32);
-const ENCODER = new TextEncoder();
-const utf8 = (text: string): Uint8Array => ENCODER.encode(text);
 const CONTEXT = utf8("askance posting v1\0");
 
 /**
@@ -61,6 +59,6 @@ export async function postingHash(
     row.report,
     ...(row.weight ? [utf8(String(row.weight))] : []),
   ];
-  const parts = fields.flatMap((field) => [toBytes(BigInt(field.length), 8), field]);
+  const parts = fields.flatMap((field) => [toBytes(field.length, 8), field]);
   return toHex(await sha256(CONTEXT, fromHex(before), ...parts));
 }

@@ -4,6 +4,8 @@
  * Independent of protobuf, whose serialisation is not canonical.
  */
 
+import { joined } from "../integers.js";
+
 const UTF_8 = new TextEncoder();
 
 /** A text as UTF-8. */
@@ -18,34 +20,24 @@ export class CanonicalBytes {
   private length = 0;
 
   u8(value: number): this {
-    const at = this.next(1); // may replace the view
-    this.view.setUint8(at, value);
-    return this;
+    return this.put(1, (view, at) => view.setUint8(at, value));
   }
 
   u32(value: number): this {
-    const at = this.next(4); // may replace the view
-    this.view.setUint32(at, value);
-    return this;
+    return this.put(4, (view, at) => view.setUint32(at, value));
   }
 
   u64(value: bigint): this {
-    const at = this.next(8); // may replace the view
-    this.view.setBigUint64(at, value);
-    return this;
+    return this.put(8, (view, at) => view.setBigUint64(at, value));
   }
 
   /** Two's complement. */
   i64(value: bigint): this {
-    const at = this.next(8); // may replace the view
-    this.view.setBigInt64(at, value);
-    return this;
+    return this.put(8, (view, at) => view.setBigInt64(at, value));
   }
 
   raw(bytes: Uint8Array): this {
-    const at = this.next(bytes.length);
-    this.bytes.set(bytes, at);
-    return this;
+    return this.put(bytes.length, (_, at) => this.bytes.set(bytes, at));
   }
 
   /** The number of UTF-8 bytes, then the bytes. */
@@ -59,7 +51,8 @@ export class CanonicalBytes {
     return this.bytes.slice(0, this.length);
   }
 
-  private next(size: number): number {
+  /** Write `size` bytes at the end, after making room for them. */
+  private put(size: number, write: (view: DataView, at: number) => void): this {
     const at = this.length;
     this.length += size;
     if (this.length > this.bytes.length) {
@@ -68,17 +61,12 @@ export class CanonicalBytes {
       this.bytes = grown;
       this.view = new DataView(grown.buffer);
     }
-    return at;
+    write(this.view, at);
+    return this;
   }
 }
 
 /** SHA-256 by WebCrypto. */
 export async function sha256(...parts: readonly Uint8Array[]): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(parts)));
 }

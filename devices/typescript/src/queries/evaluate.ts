@@ -8,6 +8,7 @@
  * kinds are functions of the query alone.
  */
 
+import { clamp, greatest, least, magnitude } from "../integers.js";
 import type { GridValue } from "./fields.js";
 import { finest, moved, type ExpressionNode } from "./inference.js";
 import { Kind, Op } from "./kinds.js";
@@ -98,8 +99,8 @@ const PAIRS: { readonly [op in Op]?: (a: bigint, b: bigint) => bigint } = {
   [Op.LESS]: (a, b) => bit(a < b),
   [Op.LESS_EQUAL]: (a, b) => bit(a <= b),
   [Op.EQUAL]: (a, b) => bit(a === b),
-  [Op.MINIMUM]: (a, b) => (a < b ? a : b),
-  [Op.MAXIMUM]: (a, b) => (a > b ? a : b),
+  [Op.MINIMUM]: least,
+  [Op.MAXIMUM]: greatest,
 };
 
 function compileNode(node: ExpressionNode): Step {
@@ -124,7 +125,7 @@ function compileNode(node: ExpressionNode): Step {
     case Op.NEGATE:
       return (slots) => -slots[i]!;
     case Op.ABSOLUTE:
-      return (slots) => (slots[i]! < 0n ? -slots[i]! : slots[i]!);
+      return (slots) => magnitude(slots[i]!);
     case Op.INDEX:
       return at(node.args[0]!);
     case Op.WHERE: {
@@ -135,11 +136,8 @@ function compileNode(node: ExpressionNode): Step {
     }
     case Op.CLIP: {
       const value = compileMove(node.args[0]!, node.type.frac);
-      const [low, high] = ends(node);
-      return (slots) => {
-        const x = value(slots);
-        return x < low ? low : x > high ? high : x;
-      };
+      const [low, high] = node.constants.map((end) => moved(end, node.grid, node.type.frac));
+      return (slots) => clamp(value(slots), low!, high!);
     }
     case Op.ROUND: {
       const shift = BigInt(node.args[0]!.type.frac - node.grid);
@@ -187,12 +185,6 @@ function compileNode(node: ExpressionNode): Step {
     default:
       throw new Error(`no step for ${Op[node.op]}`); // inference refuses what is not above
   }
-}
-
-/** The two constants of CLIP on its value's grid. */
-function ends(node: ExpressionNode): [bigint, bigint] {
-  const [low, high] = node.constants.map((end) => moved(end, node.grid, node.type.frac));
-  return [low!, high!];
 }
 
 function parityOf(bits: readonly number[], masks: readonly number[]): number {

@@ -98,7 +98,7 @@ export class Bits implements Field {
     }
     const words: number[] = new Array(this.words).fill(0);
     for (const [component, item] of items.entries()) {
-      const bit = typeof value === "string" ? digit(item) : BIT.encode(item);
+      const bit = BIT.encode(item);
       if (bit === undefined) {
         return undefined;
       }
@@ -110,10 +110,6 @@ export class Bits implements Field {
 }
 
 const BIT = new Bit();
-
-function digit(character: unknown): bigint | undefined {
-  return character === "0" ? 0n : character === "1" ? 1n : undefined;
-}
 
 /** Label from a finite list. */
 export class Category implements Field {
@@ -176,64 +172,60 @@ export class Label extends Category {
   protected override readonly tag = 4;
 }
 
-/** A whole number in [low, high]; numbers with a fraction are rounded, half to even. */
-export class Integer implements Field {
+/** A number over 2^frac between two mantissas; one out of range is clamped. */
+abstract class Numeric implements Field {
   readonly type: ValueType;
+  abstract readonly required: boolean;
 
+  constructor(low: bigint, high: bigint, frac: number) {
+    if (!(frac >= 0 && frac <= MAX_FRAC)) {
+      throw new InvalidParameter(`Real expects frac_bits in 0..${MAX_FRAC}, found ${frac}`);
+    }
+    if (low >= high) {
+      throw new InvalidParameter("a number expects low < high, found low >= high");
+    }
+    if (magnitude(low) >= MAX_MAGNITUDE || magnitude(high) >= MAX_MAGNITUDE) {
+      throw new InvalidParameter("a number expects bounds below 2^62 grid units");
+    }
+    this.type = { kind: Kind.NUMBER, frac, low, high };
+  }
+
+  abstract write(bytes: CanonicalBytes): void;
+
+  encode(value: unknown): bigint | undefined {
+    const { frac, low, high } = this.type;
+    const ratio = exactRatio(value);
+    return ratio === undefined ? undefined : clamp(toGrid(ratio, frac), low, high);
+  }
+}
+
+/** A whole number in [low, high]; numbers with a fraction are rounded, half to even. */
+export class Integer extends Numeric {
   constructor(
     readonly low: bigint,
     readonly high: bigint,
     readonly required = false,
   ) {
-    checkBounds(low, high);
-    this.type = { kind: Kind.NUMBER, frac: 0, low, high };
+    super(low, high, 0);
   }
 
   write(bytes: CanonicalBytes): void {
     bytes.u8(5).i64(this.low).i64(this.high);
   }
-
-  encode(value: unknown): bigint | undefined {
-    return encodeNumber(value, this.type);
-  }
 }
 
 /** A number, kept as an integer over 2^fracBits between two mantissas. */
-export class Real implements Field {
-  readonly type: ValueType;
-
+export class Real extends Numeric {
   constructor(
     readonly lowMantissa: bigint,
     readonly highMantissa: bigint,
     readonly fracBits = 16,
     readonly required = false,
   ) {
-    if (!(fracBits >= 0 && fracBits <= MAX_FRAC)) {
-      throw new InvalidParameter(`Real expects frac_bits in 0..${MAX_FRAC}, found ${fracBits}`);
-    }
-    checkBounds(lowMantissa, highMantissa);
-    this.type = { kind: Kind.NUMBER, frac: fracBits, low: lowMantissa, high: highMantissa };
+    super(lowMantissa, highMantissa, fracBits);
   }
 
   write(bytes: CanonicalBytes): void {
     bytes.u8(6).u8(this.fracBits).i64(this.lowMantissa).i64(this.highMantissa);
-  }
-
-  encode(value: unknown): bigint | undefined {
-    return encodeNumber(value, this.type);
-  }
-}
-
-function encodeNumber(value: unknown, type: ValueType): bigint | undefined {
-  const ratio = exactRatio(value);
-  return ratio === undefined ? undefined : clamp(toGrid(ratio, type.frac), type.low, type.high);
-}
-
-function checkBounds(low: bigint, high: bigint): void {
-  if (low >= high) {
-    throw new InvalidParameter("a number expects low < high, found low >= high");
-  }
-  if (magnitude(low) >= MAX_MAGNITUDE || magnitude(high) >= MAX_MAGNITUDE) {
-    throw new InvalidParameter("a number expects bounds below 2^62 grid units");
   }
 }

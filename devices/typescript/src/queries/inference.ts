@@ -35,13 +35,11 @@ export type Parts = Pick<ExpressionNode, "op" | "args" | "constants" | "grid">;
 type Ends = readonly [bigint, bigint];
 type Rule = (parts: Parts) => ValueType;
 
-/** Number of arguments and constants of an operation, and whether it states a grid. */
-interface Shape {
-  readonly rule: Rule;
-  readonly args: readonly [number, number];
-  readonly constants: readonly [number, number];
-  readonly statesGrid: boolean;
-}
+/** A number of something, or the least and the most. */
+type Count = number | readonly [number, number];
+
+/** The rule of an operation, its numbers of arguments and constants, and whether it states a grid. */
+type Shape = readonly [rule: Rule, args: Count, constants?: Count, statesGrid?: boolean];
 
 const NUMERIC = [Kind.BOOLEAN, Kind.NUMBER];
 const BOOLEAN: ValueType = { kind: Kind.BOOLEAN, frac: 0, low: 0n, high: 1n };
@@ -56,13 +54,14 @@ export function infer(parts: Parts): ValueType {
   if (shape === undefined) {
     throw new InvalidQuery(`${Op[parts.op]} is no operation on values`);
   }
-  checkCount(parts.op, "arguments", parts.args.length, shape.args);
-  checkCount(parts.op, "constants", parts.constants.length, shape.constants);
-  if (!(parts.grid >= 0 && parts.grid <= (shape.statesGrid ? MAX_FRAC : 0))) {
+  const [rule, args, constants = 0, statesGrid = false] = shape;
+  checkCount(parts.op, "arguments", parts.args.length, args);
+  checkCount(parts.op, "constants", parts.constants.length, constants);
+  if (!(parts.grid >= 0 && parts.grid <= (statesGrid ? MAX_FRAC : 0))) {
     throw new InvalidQuery(`${Op[parts.op]} expects another grid, found ${parts.grid} bits`);
   }
   bounded(parts.op, ...parts.constants);
-  return shape.rule(parts);
+  return rule(parts);
 }
 
 /** Refuse a value that 64 bits could not hold with room for one addition. */
@@ -74,7 +73,8 @@ function bounded(op: Op, ...values: readonly bigint[]): void {
   }
 }
 
-function checkCount(op: Op, of: string, found: number, [low, high]: readonly [number, number]): void {
+function checkCount(op: Op, of: string, found: number, expected: Count): void {
+  const [low, high] = typeof expected === "number" ? [expected, expected] : expected;
   if (found < low || found > high) {
     throw new InvalidQuery(`${Op[op]} expects ${low}..${high} ${of}, found ${found}`);
   }
@@ -127,19 +127,11 @@ function number(op: Op, frac: number, ends: readonly bigint[]): ValueType {
   return { kind: Kind.NUMBER, frac, low: ends.reduce(least), high: ends.reduce(greatest) };
 }
 
-/** The rule of an operation on one number, by its ends. */
-function byEnds(ends: (a: Ends) => readonly bigint[]): Rule {
+/** The rule of an operation on one or two numbers, by their ends. */
+function byEnds(ends: (a: Ends, b: Ends) => readonly bigint[]): Rule {
   return (parts) => {
     const { frac, ends: found } = numbers(parts);
-    return number(parts.op, frac, ends(found[0]!));
-  };
-}
-
-/** The rule of an operation on two numbers, by their ends. */
-function byPairs(ends: (a: Ends, b: Ends) => readonly bigint[]): Rule {
-  return (parts) => {
-    const { frac, ends: found } = numbers(parts);
-    return number(parts.op, frac, ends(found[0]!, found[1]!));
+    return number(parts.op, frac, ends(found[0]!, found.at(-1)!));
   };
 }
 
@@ -283,7 +275,7 @@ function sigmoid(parts: Parts): ValueType {
 function parity(parts: Parts): ValueType {
   const width = expectKind(parts, 0, [Kind.BITS]).type.width!;
   const words = Math.ceil(width / WORD);
-  checkCount(parts.op, "constants", parts.constants.length, [words, words]);
+  checkCount(parts.op, "constants", parts.constants.length, words);
   for (const [position, word] of parts.constants.entries()) {
     if (word < 0n || word >> BigInt(Math.min(WORD, width - position * WORD))) {
       throw new InvalidQuery(`PARITY expects a mask of ${width} bits`);
@@ -296,10 +288,10 @@ function dot(parts: Parts): ValueType {
   const { args, constants } = parts;
   const bits = args[0]!.type.kind === Kind.BITS;
   if (bits) {
-    checkCount(parts.op, "arguments", args.length, [1, 1]);
+    checkCount(parts.op, "arguments", args.length, 1);
   }
   const width = bits ? args[0]!.type.width! : args.length;
-  checkCount(parts.op, "constants", constants.length, [width, width]);
+  checkCount(parts.op, "constants", constants.length, width);
   const { frac, ends } = bits ? { frac: 0, ends: [] } : numbers(parts);
   let [low, high, total] = [0n, 0n, 0n];
   for (const [i, coefficient] of constants.entries()) {
@@ -350,45 +342,31 @@ function vector(parts: Parts): ValueType {
   };
 }
 
-function shape(
-  rule: Rule,
-  args: number | readonly [number, number],
-  constants: number | readonly [number, number] = 0,
-  statesGrid = false,
-): Shape {
-  return {
-    rule,
-    args: typeof args === "number" ? [args, args] : args,
-    constants: typeof constants === "number" ? [constants, constants] : constants,
-    statesGrid,
-  };
-}
-
 const MANY: readonly [number, number] = [1, MAX_NODES - 1];
 const SHAPES: { readonly [op in Op]?: Shape } = {
-  [Op.CONSTANT]: shape(constant, 0, 1, true),
-  [Op.COMPONENT]: shape(component, 1, 1),
-  [Op.ADD]: shape(byPairs((a, b) => [a[0] + b[0], a[1] + b[1]]), 2),
-  [Op.SUBTRACT]: shape(byPairs((a, b) => [a[0] - b[1], a[1] - b[0]]), 2),
-  [Op.MULTIPLY]: shape(multiply, 2),
-  [Op.NEGATE]: shape(byEnds((a) => [-a[1], -a[0]]), 1),
-  [Op.LESS]: shape(compare, 2),
-  [Op.LESS_EQUAL]: shape(compare, 2),
-  [Op.EQUAL]: shape(equal, 2),
-  [Op.AND]: shape(logic, 2),
-  [Op.OR]: shape(logic, 2),
-  [Op.NOT]: shape(logic, 1),
-  [Op.WHERE]: shape(where, 3),
-  [Op.CLIP]: shape(clip, 1, 2, true),
-  [Op.ROUND]: shape(round, 1, 0, true),
-  [Op.SIGMOID]: shape(sigmoid, 1),
-  [Op.PARITY]: shape(parity, 1, [1, MAX_BITS / WORD]),
-  [Op.DOT]: shape(dot, MANY, [1, MAX_BITS], true),
-  [Op.BUCKETIZE]: shape(bucketize, 1, [1, MAX_BITS], true),
-  [Op.FIRST]: shape(first, MANY),
-  [Op.MINIMUM]: shape(byPairs((a, b) => [least(a[0], b[0]), least(a[1], b[1])]), 2),
-  [Op.MAXIMUM]: shape(byPairs((a, b) => [greatest(a[0], b[0]), greatest(a[1], b[1])]), 2),
-  [Op.ABSOLUTE]: shape(byEnds(absolute), 1),
-  [Op.INDEX]: shape(index, 1),
-  [Op.VECTOR]: shape(vector, [1, MAX_COMPONENTS], 0, true),
+  [Op.CONSTANT]: [constant, 0, 1, true],
+  [Op.COMPONENT]: [component, 1, 1],
+  [Op.ADD]: [byEnds((a, b) => [a[0] + b[0], a[1] + b[1]]), 2],
+  [Op.SUBTRACT]: [byEnds((a, b) => [a[0] - b[1], a[1] - b[0]]), 2],
+  [Op.MULTIPLY]: [multiply, 2],
+  [Op.NEGATE]: [byEnds((a) => [-a[1], -a[0]]), 1],
+  [Op.LESS]: [compare, 2],
+  [Op.LESS_EQUAL]: [compare, 2],
+  [Op.EQUAL]: [equal, 2],
+  [Op.AND]: [logic, 2],
+  [Op.OR]: [logic, 2],
+  [Op.NOT]: [logic, 1],
+  [Op.WHERE]: [where, 3],
+  [Op.CLIP]: [clip, 1, 2, true],
+  [Op.ROUND]: [round, 1, 0, true],
+  [Op.SIGMOID]: [sigmoid, 1],
+  [Op.PARITY]: [parity, 1, [1, MAX_BITS / WORD]],
+  [Op.DOT]: [dot, MANY, [1, MAX_BITS], true],
+  [Op.BUCKETIZE]: [bucketize, 1, [1, MAX_BITS], true],
+  [Op.FIRST]: [first, MANY],
+  [Op.MINIMUM]: [byEnds((a, b) => [least(a[0], b[0]), least(a[1], b[1])]), 2],
+  [Op.MAXIMUM]: [byEnds((a, b) => [greatest(a[0], b[0]), greatest(a[1], b[1])]), 2],
+  [Op.ABSOLUTE]: [byEnds(absolute), 1],
+  [Op.INDEX]: [index, 1],
+  [Op.VECTOR]: [vector, [1, MAX_COMPONENTS], 0, true],
 };

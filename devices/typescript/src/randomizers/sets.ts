@@ -1,5 +1,6 @@
 /** Reports that are sets of items: a bitmap, or sorted indices where these are shorter. */
 
+import { fromBytes } from "../integers.js";
 import { Randomizer } from "./randomizer.js";
 
 /**
@@ -29,6 +30,20 @@ export abstract class SetRandomizer extends Randomizer {
   /** Bytes of the bitmap or of the indices. */
   get width(): number {
     return this.indexBytes * this.size || Math.ceil(this.items / 8);
+  }
+
+  /** The items of a report, in its order. */
+  itemsOf(report: Uint8Array): number[] {
+    const items: number[] = [];
+    for (let at = 0; this.indexBytes && at < report.length; at += this.indexBytes) {
+      items.push(Number(fromBytes(report.subarray(at, at + this.indexBytes))));
+    }
+    for (let item = 0; !this.indexBytes && item < 8 * report.length; item++) {
+      if ((report[item >> 3]! >> (7 - (item & 7))) & 1) {
+        items.push(item);
+      }
+    }
+    return items;
   }
 
   /** Serialise a set, given as 1 per item that is in it, else 0. */

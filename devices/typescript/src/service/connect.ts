@@ -6,8 +6,9 @@
  */
 
 import { AskanceError, InvalidParameter } from "../errors.js";
-import { fromHex } from "../integers.js";
+import { fromHex, joined } from "../integers.js";
 import { printable } from "../printable.js";
+import { utf8 } from "../queries/canonical.js";
 import { SOFTWARE } from "../version.js";
 import { MAX_RESPONSE_BYTES, PROTOCOL, SERVICE } from "./exchange.js";
 import type { Identity } from "./identity.js";
@@ -56,7 +57,7 @@ export function deviceCredentials({ deviceId, token }: Identity): Credentials {
 
 /** Credentials of an enrolment under an operator's token. */
 export function enrolmentCredentials(token: string): Credentials {
-  return { "askance-enrolment-bin": base64(new TextEncoder().encode(token)) };
+  return { "askance-enrolment-bin": base64(utf8(token)) };
 }
 
 /** An aggregator at an address such as https://HOST:PORT. */
@@ -135,14 +136,8 @@ export const postByFetch: Post = async (url, headers, body, limit) => {
       break;
     }
   }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  const { status } = response;
-  return { status, body: whole, header: (name) => response.headers.get(name) };
+  const { status, headers: found } = response;
+  return { status, body: joined(parts), header: (name) => found.get(name) };
 };
 
 function failureOf(answer: Answer): CallFailed {

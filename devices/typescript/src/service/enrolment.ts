@@ -1,10 +1,11 @@
 /** Making devices known to their aggregator, once. */
 
+import { encode, parse } from "../codec/index.js";
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { sha256 } from "../queries/index.js";
 import { fromHex, toHex } from "../integers.js";
+import { EnrolRequestSchema, EnrolResponseSchema } from "../protos/askance_protos/v1/exchange_pb.js";
 import { type Aggregator, enrolmentCredentials } from "./connect.js";
-import { decodeEnrolled, encodeEnrol } from "./exchange.js";
 import { type Identity, enrolmentOf } from "./identity.js";
 import { ordered } from "./observable.js";
 
@@ -50,8 +51,8 @@ export class Enrolment {
     const devices = ordered(this.identities);
     for (let start = 0; start < devices.length; start += MAX_ENROLMENTS) {
       const batch = await Promise.all(devices.slice(start, start + MAX_ENROLMENTS).map(enrolmentOf));
-      const answer = await this.aggregator.call("Enrol", encodeEnrol(batch), credentials);
-      const { enrolled, known } = decodeEnrolled(answer);
+      const answer = await this.aggregator.call("Enrol", encode(EnrolRequestSchema, { devices: batch }), credentials);
+      const { enrolled, known } = parse(EnrolResponseSchema, answer);
       if (enrolled + known !== BigInt(batch.length)) {
         throw new RemoteProtocolError(
           `enrolment: expected ${batch.length} devices to be known, found ${enrolled + known}`,

@@ -1,9 +1,8 @@
 /** Work on records at public times, in threads that may hang, and times at which nothing leaves. */
 
-import { takeCoins, takeStandInCoins } from "../device/record_work.js";
+import { takeCoins, takeStandInCoins, type RawRecord } from "../device/record_work.js";
 import type { Worked } from "../device/core.js";
 import type { Due } from "../device/settling.js";
-import type { RawRecord } from "../device/record_work.js";
 import type { Coins } from "../randomizers/index.js";
 import { StoreFailed } from "../errors.js";
 import { type Clock, phaseTimes, recordTimes } from "./observable.js";

@@ -1,9 +1,8 @@
 /** Identity of a device to its aggregator. It decides nothing about privacy. */
 
-import { sha256 } from "../queries/index.js";
+import { sha256, utf8 } from "../queries/canonical.js";
 import { fromHex, toHex } from "../integers.js";
 
-const ENCODER = new TextEncoder();
 const DERIVED_ID_BYTES = 16;
 const HMAC = { name: "HMAC", hash: "SHA-256", length: 256 } as const;
 
@@ -53,7 +52,7 @@ export class Secret {
   }
 
   async #sign(text: string): Promise<Uint8Array> {
-    return new Uint8Array(await crypto.subtle.sign("HMAC", this.key, ENCODER.encode(text)));
+    return new Uint8Array(await crypto.subtle.sign("HMAC", this.key, utf8(text)));
   }
 }
 

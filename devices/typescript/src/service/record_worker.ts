@@ -9,8 +9,9 @@ import { sha256 } from "../queries/index.js";
 import { toHex } from "../integers.js";
 import type { Request, StudyTerms } from "../messages.js";
 import type { Words } from "../randomizers/index.js";
-import { Drawing, evaluate, standIn } from "../device/record_work.js";
+import { Latest } from "../device/examination.js";
 import type { RawRecord, Value, Work } from "../device/record_work.js";
+import { Drawing, evaluate, standIn } from "../device/record_work.js";
 
 const KEPT = 64; // studies and requests that are remembered, decoded
 
@@ -124,8 +125,8 @@ function endThread(): void {
   });
 }
 
-const studies = new Map<string, StudyTerms>();
-const requests = new Map<string, Request>();
+const studies = new Latest<StudyTerms>(KEPT);
+const requests = new Latest<Request>(KEPT);
 
 async function take(items: readonly Item[]): Promise<Taken> {
   const works = [];
@@ -133,17 +134,9 @@ async function take(items: readonly Item[]): Promise<Taken> {
     const key = toHex(await sha256(study));
     const terms = studies.get(key) ?? decodeStudy(study);
     const request = requests.get(digest) ?? decodeRequest(payload, terms.schema);
-    remember(studies, key, terms);
-    remember(requests, digest, request);
-    works.push({ digest, request, words, standInWords: words, terms });
+    studies.remember(key, terms);
+    requests.remember(digest, request);
+    works.push({ digest, request, words, terms });
   }
   return { works, drawing: new Drawing(works) };
-}
-
-function remember<V>(known: Map<string, V>, key: string, value: V): void {
-  known.delete(key);
-  known.set(key, value);
-  if (known.size > KEPT) {
-    known.delete(known.keys().next().value!);
-  }
 }

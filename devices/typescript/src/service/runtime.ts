@@ -1,12 +1,14 @@
 /** A device at work: it fetches requests, lets its core answer them, and delivers the reports. */
 
+import { encode } from "../codec/index.js";
 import type { Device } from "../device/core.js";
 import { AskanceError, RemoteProtocolError } from "../errors.js";
 import { fromHex, toHex } from "../integers.js";
 import type { Refusal } from "../messages.js";
+import { CheckInRequestSchema, type CheckInResponse } from "../protos/askance_protos/v1/exchange_pb.js";
 import { type Aggregator, CallFailed, type Credentials, deviceCredentials } from "./connect.js";
 import type { Evaluation } from "./evaluation.js";
-import { MAX_KNOWN_STUDIES, type Response, decodeResponse, encodeCheckIn } from "./exchange.js";
+import { MAX_KNOWN_STUDIES, decodeResponse } from "./exchange.js";
 import type { Identity } from "./identity.js";
 import {
   type Clock,
@@ -100,11 +102,11 @@ export class DeviceRunner {
     }
   }
 
-  async #exchange(): Promise<Response> {
+  async #exchange(): Promise<CheckInResponse> {
     const reports = firstBatch(this.#outbox.values());
     const knownStudies = this.device.knownStudies.slice(-MAX_KNOWN_STUDIES).map(fromHex);
     await this.evaluation.quiet();
-    const message = encodeCheckIn({ reports, knownStudies });
+    const message = encode(CheckInRequestSchema, { reports, knownStudies });
     const data = await this.aggregator.call("CheckIn", message, this.#credentials);
     const response = decodeResponse(data);
     if (response.acks.length < reports.length) {
@@ -119,7 +121,7 @@ export class DeviceRunner {
   }
 
   /** Do what a response says, and keep the reports that it led to. */
-  async #answer(response: Response): Promise<void> {
+  async #answer(response: CheckInResponse): Promise<void> {
     const { acknowledgedSequence, acks, studies } = response;
     const held = this.device.ledger.sequence;
     if (acknowledgedSequence > BigInt(held)) {
@@ -128,8 +130,8 @@ export class DeviceRunner {
           ` ${acknowledgedSequence}: the ledger is older than it was, or the aggregator lies`,
       );
     }
-    for (const [digest] of acks) {
-      this.#outbox.delete(toHex(digest)); // whatever its status: to send it again would change nothing
+    for (const { requestDigest } of acks) {
+      this.#outbox.delete(toHex(requestDigest)); // whatever its status: to send it again would change nothing
     }
     for (const study of studies) {
       this.#refused(await this.device.introduce(study));

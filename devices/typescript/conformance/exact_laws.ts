@@ -1,13 +1,13 @@
-/** Alphabets of randomizers, for readers of a ledger and for tests; a device that answers needs none. */
+/** Alphabets of randomizers; a device that answers needs none. */
 
-import { InvalidParameter } from "./errors.js";
-import { fromBytes } from "./integers.js";
+import { InvalidParameter } from "../src/errors.js";
+import { fromBytes } from "../src/integers.js";
 import {
   NumberedRandomizer,
   SetRandomizer,
   SignedSubsetSelection,
   type Randomizer,
-} from "./randomizers/index.js";
+} from "../src/randomizers/index.js";
 
 /** True if the report is in the alphabet, in its one canonical form. */
 export function valid(randomizer: Randomizer, report: Uint8Array): boolean {
@@ -21,7 +21,7 @@ export function valid(randomizer: Randomizer, report: Uint8Array): boolean {
   if (!(randomizer instanceof SetRandomizer)) {
     throw new InvalidParameter("randomizer: expected a family with a law, got another");
   }
-  const found = itemsOf(randomizer, report);
+  const found = randomizer.itemsOf(report);
   // No value may have both signs, which are neighbouring items.
   const values = randomizer instanceof SignedSubsetSelection ? found.map((item) => item >> 1) : found;
   return (
@@ -29,21 +29,4 @@ export function valid(randomizer: Randomizer, report: Uint8Array): boolean {
     found.at(-1)! < randomizer.items &&
     values.every((value, i) => i === 0 || values[i - 1]! < value)
   );
-}
-
-/** The items of a report, in its order. */
-export function itemsOf(randomizer: SetRandomizer, report: Uint8Array): number[] {
-  const [each, items] = [randomizer.indexBytes, [] as number[]];
-  if (each) {
-    for (let at = 0; at < report.length; at += each) {
-      items.push(Number(fromBytes(report.subarray(at, at + each))));
-    }
-    return items;
-  }
-  for (let item = 0; item < 8 * report.length; item++) {
-    if ((report[item >> 3]! >> (7 - (item & 7))) & 1) {
-      items.push(item);
-    }
-  }
-  return items;
 }

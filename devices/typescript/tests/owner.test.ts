@@ -97,7 +97,7 @@ test("a command that fails ends, with one line", async () => {
   const nobody = await home({}, "id,smoker\n");
   assert.deepEqual(await run(nobody, "status"), [0, ""]);
   const gone = await home();
-  const [none, message] = await run(gone, "enrol", "--token", join(gone, "no such file"));
+  const [none, message] = await run(gone, "enroll", "--token", join(gone, "no such file"));
   assert.equal(none, 1);
   assert.match(message, /^ENOENT.*\n$/);
 });

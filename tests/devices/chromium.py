@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 TIMEOUT_S = 60.0
@@ -51,6 +51,7 @@ class Tab:
     target: str
     session: str
     told: Queue[str] = field(default_factory=Queue)
+    crashed: Event = field(default_factory=Event)
 
     def run(self, script: str) -> Any:
         """Run a script and return its value, when that is there."""
@@ -68,9 +69,15 @@ class Tab:
         return self.run(f"device.{name}({', '.join(map(json.dumps, given))})")
 
     def crash(self) -> None:
-        """End the page's process at once."""
-        with suppress(TabEnded, TimeoutError):
-            self.browser.call("Page.crash", {}, self.session, timeout_s=5)
+        """End the page's process at once, and wait until it has ended.
+
+        It answers no call from then on; the browser says that it has crashed.
+        """
+        with suppress(TabEnded):
+            self.browser.call("Inspector.enable", {}, self.session)
+            self.browser.send("Page.crash", {}, self.session)
+            if not self.crashed.wait(TIMEOUT_S):
+                raise TimeoutError("Page.crash")
 
     def close(self) -> None:
         """Close the tab."""
@@ -125,6 +132,18 @@ class Chromium:
         self, method: str, params: Json, session: str = "", timeout_s: float = TIMEOUT_S
     ) -> Json:
         """Call a method of the protocol."""
+        answers = self.send(method, params, session)
+        try:
+            answer = answers.get(timeout=timeout_s)
+        except Empty:
+            raise TimeoutError(method) from None
+        if "result" not in answer:
+            raise TabEnded(f"{method}: {answer.get('error')}")
+        result: Json = answer["result"]
+        return result
+
+    def send(self, method: str, params: Json, session: str = "") -> Queue[Json]:
+        """Call a method of the protocol; return where its answer comes."""
         answers: Queue[Json] = Queue()
         with self._lock:
             self._count += 1
@@ -137,14 +156,7 @@ class Chromium:
                 os.write(self._write, json.dumps(message).encode() + b"\0")
             except OSError as error:
                 raise TabEnded(method) from error
-        try:
-            answer = answers.get(timeout=timeout_s)
-        except Empty:
-            raise TimeoutError(method) from None
-        if "result" not in answer:
-            raise TabEnded(f"{method}: {answer.get('error')}")
-        result: Json = answer["result"]
-        return result
+        return answers
 
     def kill(self) -> None:
         """End the browser at once, all of its processes, without a word."""
@@ -184,8 +196,12 @@ class Chromium:
             waiting = self._answers.pop(message["id"], None)
             if waiting is not None:
                 waiting.put(message)
-        elif method == "Runtime.bindingCalled" and session in self._tabs:
+        elif session not in self._tabs:
+            pass
+        elif method == "Runtime.bindingCalled":
             self._tabs[session].told.put(message["params"]["payload"])
+        elif method == "Inspector.targetCrashed":
+            self._tabs[session].crashed.set()
 
 
 def _path() -> str:

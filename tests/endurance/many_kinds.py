@@ -224,7 +224,7 @@ class Deployment:
         )
         ran(*self._node_command, "init", "--home", home, "--configuration", settings)
         self._fix(home, "Node", rows)
-        ran(*self._node_command, "enrol", "--home", home, "--token", self._token(home, count))
+        ran(*self._node_command, "enroll", "--home", home, "--token", self._token(home, count))
         self.node.append(home)
 
     def add_python(self, count: int, *which: str) -> None:

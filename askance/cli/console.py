@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import address_of
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer, print_json
 from askance.cli.study_connection import add_aggregator, connected
 
 if TYPE_CHECKING:
@@ -163,10 +163,8 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
 
     def announce(link: str) -> None:
-        if arguments.json:
-            print_json({"listening": link.partition("/login")[0], "login": link})
-        else:
-            print(f"log in within ten minutes, once: {link}")
+        content = {"listening": link.partition("/login")[0], "login": link}
+        print_answer(arguments, content, f"log in within ten minutes, once: {link}")
         sys.stdout.flush()
 
     try:

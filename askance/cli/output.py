@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -104,6 +105,14 @@ def print_written(path: Path) -> None:
 def print_json(result: dict[str, Any]) -> None:
     """Print the one JSON object of a command."""
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
+
+
+def print_answer(arguments: argparse.Namespace, content: dict[str, Any], *lines: str) -> None:
+    """Print a command's one JSON object, or its lines of text, as the command line asks."""
+    if arguments.json:
+        print_json(content)
+    else:
+        print(*lines, sep="\n")
 
 
 def screen() -> Console:

@@ -18,7 +18,7 @@ from askance.cli.epochs import (
     epochs_json,
     print_series,
 )
-from askance.cli.output import Failure, fail, plotted, print_json, written
+from askance.cli.output import Failure, fail, plotted, print_answer, print_json, written
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
 from askance.cli.report import print_report
@@ -295,10 +295,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         **({"tags": sorted(definition.tags)} if definition.tags else {}),
         **({"reason": _AWAITING} if waits else {}),
     }
-    if arguments.json:
-        print_json(submitted)
-    else:
-        print(opened)
+    print_answer(arguments, submitted, opened)
     return 0
 
 
@@ -578,13 +575,14 @@ def _approve(arguments: argparse.Namespace) -> int:
         handle = aggregator.study(arguments.id)
         signed = handle.approve()
     terms = read_terms(signed.study)
-    if arguments.json:
-        facts = {"learner": terms.learner, "analyst": signed.public_key.hex()}
-        print_json({"study": handle.id, "state": "open", "approved": True, **facts})
-        return 0
+    facts = {"learner": terms.learner, "analyst": signed.public_key.hex()}
     nats = terms.budget_nano_nats / NANO_NATS_PER_NAT
-    print(f"study {handle.id} is approved, and begins: {printable(terms.learner)}, {nats:.9g} nats")
-    print(f"purpose: {printable(terms.purpose) or 'none is stated'}")
+    print_answer(
+        arguments,
+        {"study": handle.id, "state": "open", "approved": True, **facts},
+        f"study {handle.id} is approved, and begins: {printable(terms.learner)}, {nats:.9g} nats",
+        f"purpose: {printable(terms.purpose) or 'none is stated'}",
+    )
     return 0
 
 
@@ -604,10 +602,8 @@ def _still_open(state: StudyState, word: str) -> str:
 
 def _print_state(handle: StudyHandle, state: str, arguments: argparse.Namespace) -> int:
     """Print a study's state after it was changed."""
-    if arguments.json:
-        print_json({"study": handle.id, "state": state})
-    else:
-        print(f"study {handle.id} is {state}")
+    content = {"study": handle.id, "state": state}
+    print_answer(arguments, content, f"study {handle.id} is {state}")
     return 0
 
 
@@ -619,10 +615,8 @@ def _delete(arguments: argparse.Namespace) -> int:
         else:
             handle.delete_reports()
     deleted = ["reports", "results", "transcripts"] if arguments.results else ["reports"]
-    if arguments.json:
-        print_json({"study": handle.id, "deleted": deleted})
-    else:
-        print(f"study {handle.id}: {', '.join(deleted)} deleted")
+    content = {"study": handle.id, "deleted": deleted}
+    print_answer(arguments, content, f"study {handle.id}: {', '.join(deleted)} deleted")
     return 0
 
 
@@ -641,11 +635,12 @@ def _key(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     public = ask.new_analyst_key(arguments.file)
-    if arguments.json:
-        print_json({"file": str(arguments.file), "public_key": public})
-    else:
-        print(f"{arguments.file}: the private key; keep it to yourself")
-        print(f"public key {public}")
+    print_answer(
+        arguments,
+        {"file": str(arguments.file), "public_key": public},
+        f"{arguments.file}: the private key; keep it to yourself",
+        f"public key {public}",
+    )
     return 0
 
 

@@ -17,7 +17,7 @@ from askance.cli.aggregator.common import (
     note_command,
     recorded_at,
 )
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer, print_json
 from askance_aggregator.reports.texts import counted
 
 _VERIFY = "verify"
@@ -149,18 +149,13 @@ def _losses(arguments: argparse.Namespace) -> int:
 
     with closing(configuration_of(arguments).store.open_to_read()) as store:
         found = losses(store)
-    if arguments.json:
-        print_json(
-            {
-                "backup_unix_s": found.backup_unix_s or None,
-                "devices": found.devices,
-                "answers": found.answers,
-            }
-        )
-    elif not found.backup_unix_s:
-        print("no backup was restored into this store")
-    else:
-        since = utc_text(found.backup_unix_s)
-        what = f"{counted(found.answers, 'answer')} of {counted(found.devices, 'device')}"
-        print(f"after the backup of {since}: {what} charged, and not in this store")
+    backup_s = found.backup_unix_s or None
+    what = f"{counted(found.answers, 'answer')} of {counted(found.devices, 'device')}"
+    print_answer(
+        arguments,
+        {"backup_unix_s": backup_s, "devices": found.devices, "answers": found.answers},
+        "no backup was restored into this store"
+        if backup_s is None
+        else f"after the backup of {utc_text(backup_s)}: {what} charged, and not in this store",
+    )
     return 0

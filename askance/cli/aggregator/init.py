@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from askance.cli.aggregator.common import add_command, address_of
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 
 _LISTEN = "127.0.0.1:7443"
 _MAKES = (
@@ -61,22 +61,21 @@ def _init(arguments: argparse.Namespace) -> int:
         hosts=arguments.host,
         now_s=system_now_s(),
     )
-    if arguments.json:
-        print_json(
-            {
-                "folder": str(home.folder),
-                "configuration": str(home.configuration),
-                "ca": str(home.authority),
-                "analyst_key": str(home.analyst_key),
-                "analyst_public_key": home.analyst.hex(),
-            }
-        )
-        return 0
-    print(f"an aggregator in {home.folder}")
-    print(f"  start it:                 askance aggregator serve --config {home.configuration}")
-    print(f"  devices and analysts pin: {home.authority}")
-    print(f"  devices answer studies of analyst {home.analyst.hex()}")
-    print(f"  whose private key is      {home.analyst_key}")
+    print_answer(
+        arguments,
+        {
+            "folder": str(home.folder),
+            "configuration": str(home.configuration),
+            "ca": str(home.authority),
+            "analyst_key": str(home.analyst_key),
+            "analyst_public_key": home.analyst.hex(),
+        },
+        f"an aggregator in {home.folder}",
+        f"  start it:                 askance aggregator serve --config {home.configuration}",
+        f"  devices and analysts pin: {home.authority}",
+        f"  devices answer studies of analyst {home.analyst.hex()}",
+        f"  whose private key is      {home.analyst_key}",
+    )
     return 0
 
 
@@ -90,10 +89,11 @@ def _init_replica(arguments: argparse.Namespace) -> int:
     name = arguments.name or arguments.folder.resolve().name
     listen = address_of(arguments.listen)
     made = create_replica(arguments.folder, arguments.replica, name=name, listen=listen)
-    if arguments.json:
-        print_json({"folder": str(arguments.folder), "configuration": str(made), "replica": name})
-        return 0
-    print(f"a replica, {name}, of the aggregator in {arguments.replica}")
-    print(f"  look at it:  askance aggregator doctor --config {made}")
-    print(f"  start it:    askance aggregator serve --config {made}")
+    print_answer(
+        arguments,
+        {"folder": str(arguments.folder), "configuration": str(made), "replica": name},
+        f"a replica, {name}, of the aggregator in {arguments.replica}",
+        f"  look at it:  askance aggregator doctor --config {made}",
+        f"  start it:    askance aggregator serve --config {made}",
+    )
     return 0

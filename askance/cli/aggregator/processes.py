@@ -18,7 +18,7 @@ from askance.cli.aggregator.common import (
     add_store,
     configuration_of,
 )
-from askance.cli.output import print_json
+from askance.cli.output import print_answer
 from askance_aggregator.reports.texts import counted
 
 _SERVES = (
@@ -55,11 +55,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.reloading import Rereading
 
     def ready(listening: Listening) -> None:
-        if arguments.json:
-            print_json(listening.to_json())
-        else:
-            resumed = counted(listening.studies_resumed, "open study")
-            print(f"listening on {listening.address}; {resumed} resumed")
+        resumed = counted(listening.studies_resumed, "open study")
+        text = f"listening on {listening.address}; {resumed} resumed"
+        print_answer(arguments, listening.to_json(), text)
         sys.stdout.flush()
 
     rereading = Rereading(threading.Event(), lambda: configuration_of(arguments))
@@ -98,10 +96,8 @@ def _reload(arguments: argparse.Namespace) -> int:
 
     configuration_of(arguments)  # a bad file is refused here, where it is read
     number = reload_process(process_path(arguments.config))
-    if arguments.json:
-        print_json({"process": number})
-    else:
-        print(f"process {number} reads {arguments.config} again; its log has the outcome")
+    text = f"process {number} reads {arguments.config} again; its log has the outcome"
+    print_answer(arguments, {"process": number}, text)
     return 0
 
 
@@ -137,12 +133,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
         now_s=time.time,
         descriptors=None if hard == resource.RLIM_INFINITY else hard,
     )
-    told = results_json(results)
-    if arguments.json:
-        print_json(told)
-    else:
-        for result in results:
-            print(f"{result.state.value:<5} {result.check}: {result.text}")
-            if result.help:
-                print(f"      {result.help}")
+    told, lines = results_json(results), list[str]()
+    for result in results:
+        lines.append(f"{result.state.value:<5} {result.check}: {result.text}")
+        if result.help:
+            lines.append(f"      {result.help}")
+    print_answer(arguments, told, *lines)
     return 0 if told["ok"] else 1

@@ -16,7 +16,7 @@ from askance.cli.aggregator.common import (
     print_table,
     recorded,
 )
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer, print_json
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -110,10 +110,8 @@ def _test(arguments: argparse.Namespace) -> int:
     error = send_test(receivers[arguments.name], system_now_s())
     if error:
         raise Failure(1, "not-delivered", f"{arguments.name}: {error}")
-    if arguments.json:
-        print_json({"receiver": arguments.name, "delivered": True})
-    else:
-        print(f"{arguments.name}: delivered")
+    content = {"receiver": arguments.name, "delivered": True}
+    print_answer(arguments, content, f"{arguments.name}: delivered")
     return 0
 
 
@@ -135,9 +133,7 @@ def _change(arguments: argparse.Namespace, word: str, change: Callable[[Store], 
             raise Failure(2, "usage", f"name: expected one of {names}, got {arguments.name!r}")
         with recorded(store, f"webhook {word}", arguments.name) as command:
             ends = command.changed = change(store)
-    if arguments.json:
-        print_json({"receiver": arguments.name, "ends": ends})
-    else:
-        done = "due now" if word == "retry" else "removed"
-        print(f"{arguments.name}: {counted(ends, 'end')} of studies {done}")
+    done = "due now" if word == "retry" else "removed"
+    text = f"{arguments.name}: {counted(ends, 'end')} of studies {done}"
+    print_answer(arguments, {"receiver": arguments.name, "ends": ends}, text)
     return 0

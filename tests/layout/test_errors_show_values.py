@@ -36,18 +36,16 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "papers/askance_papers/curator/logistic/examples.py": {
             "a label of +1 or -1, found another",
         },
-        "papers/askance_papers/curator/mechanisms/examples.py": {
-            "features: expected 0 or 1, found another in {} of {} rows, row {} the first",
-            "features: expected finite numbers, found another in {} of {} rows, row {} the fi",
-            "labels: expected {} or {}, found another in {} of {} rows, row {} the first",
-        },
         "papers/askance_papers/curator/mechanisms/grid.py": {
             "answers: expected finite numbers below 2^60 steps, found another",
             "answers: expected finite numbers, found something else",
         },
         "papers/askance_papers/curator/mechanisms/hypotheses.py": {
+            "features: expected 0 or 1, found another in {} of {} rows, row {} the first",
             "features: expected finite numbers, found another",
+            "features: expected finite numbers, found another in {} of {} rows, row {} the fi",
             "hypothesis {}: expected {} or {} for each example, found something else",
+            "labels: expected {} or {}, found another in {} of {} rows, row {} the first",
             "scorer: expected counts of 0 .. {}, found another",
             "weights: expected 0 or more, and a sum below 2^52, got others",
         },

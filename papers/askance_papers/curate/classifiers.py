@@ -13,7 +13,7 @@ from askance_papers.curate.data_table import Numeric
 from askance_papers.curate.request import Curated, CuratorRequest, shown
 from askance_papers.curator.logistic.estimator import PrivateLogisticRegression
 from askance_papers.curator.mechanisms import Stump, Stumps, even_cuts, learn_agnostically
-from askance_papers.curator.mechanisms.examples import check_bits
+from askance_papers.curator.mechanisms.hypotheses import check_bits
 from askance_papers.curator.parity import ParityExamples, PrivateParity
 from askance_papers.curator.people import Boosting
 

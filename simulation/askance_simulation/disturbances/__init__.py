@@ -3,9 +3,9 @@
 Faults between devices and their aggregator, and the invariants that hold under them.
 
 `faults` assigns faults to exchanges, by rates and a seed, or one by one; `unlucky` is a device over
-a real connection with these faults, whose process may die at a write; `recorder` notes the faults
-that took effect; `invariants` checks what must hold after any of them. `misbehaviour` is devices
-that stay away or lie, by one of `attacks`; `behaviour` is the interface of all of it to a fleet.
+a real connection with these faults, whose process may die at a write; a `FaultRecorder` notes the
+faults that took effect; `invariants` checks what must hold after any of them. `misbehaviour` is
+devices that stay away or lie, by one of `ATTACKS`; `Behaviour` is their interface to a fleet.
 
 Theory of operation: a report is durable, charge and all, before it leaves; it is sent again, the
 same bytes, until it is acknowledged; the aggregator acknowledges what is durable, and counts it
@@ -13,11 +13,14 @@ once. So whatever is lost, doubled, overtaken or killed, the round closes with a
 and the transcript is the one that it would have been.
 """
 
-from askance_simulation.disturbances.attacks import ATTACKS
-from askance_simulation.disturbances.behaviour import PRESENT_AND_HONEST, Behaviour
-from askance_simulation.disturbances.faults import Fates, Fault, Faults, Script
-from askance_simulation.disturbances.misbehaviour import Misbehaving, Misbehaviour
-from askance_simulation.disturbances.recorder import FaultRecorder
+from askance_simulation.disturbances.faults import Fates, Fault, FaultRecorder, Faults, Script
+from askance_simulation.disturbances.misbehaviour import (
+    ATTACKS,
+    PRESENT_AND_HONEST,
+    Behaviour,
+    Misbehaving,
+    Misbehaviour,
+)
 
 __all__ = [
     "ATTACKS",

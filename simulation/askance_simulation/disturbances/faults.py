@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from fractions import Fraction
@@ -11,6 +12,7 @@ from typing import Protocol
 from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter
+from askance_client.messages import AckStatus
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
@@ -142,3 +144,23 @@ class Script:
     def fate(self, ordinal: int, exchange: int) -> Fault:
         """Return the chosen fault."""
         return self.faults.get((ordinal, exchange), Fault.NONE)
+
+
+class FaultRecorder:
+    """Recorder of every fault that took effect and of all acknowledgements to devices."""
+
+    def __init__(self) -> None:
+        self.happened: Counter[Fault] = Counter()
+        self.accepted: Counter[tuple[int, bytes]] = Counter()
+
+    def heard(self, ordinal: int, acks: Iterable[tuple[bytes, AckStatus]]) -> None:
+        """Record acknowledgements sent to a device, whether or not they arrive."""
+        for digest, status in acks:
+            self.accepted[ordinal, digest] += status is AckStatus.ACCEPTED
+
+    def summary(self) -> str:
+        """Format the number of faults of each kind in one line."""
+        found = [
+            f"{self.happened[fault]:,} {fault.value}" for fault in Fault if self.happened[fault]
+        ]
+        return ", ".join(found) or "none took effect"

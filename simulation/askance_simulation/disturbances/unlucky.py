@@ -25,8 +25,7 @@ from askance_client.service import (
     decode_response,
     device_metadata,
 )
-from askance_simulation.disturbances.faults import Fates, Fault
-from askance_simulation.disturbances.recorder import FaultRecorder
+from askance_simulation.disturbances.faults import Fates, Fault, FaultRecorder
 from askance_simulation.stream_runner import StreamRunner
 
 T = TypeVar("T")

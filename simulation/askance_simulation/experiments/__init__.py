@@ -1,8 +1,7 @@
 """Experiments: a study run on populations by a seed, once or many times, and judged."""
 
 from askance_aggregator.learners.assessments import Assessment, assess
-from askance_simulation.experiments.catalogue import Named, named
-from askance_simulation.experiments.designs import DESIGNS, design
+from askance_simulation.experiments.catalogue import DESIGNS, Named, design, named
 from askance_simulation.experiments.epochs import Epoch, EpochSeries, simulate_epochs
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.experiments.sweeps import Sweep, sweep

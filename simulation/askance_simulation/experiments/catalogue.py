@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from askance_aggregator.families import best_for, k_ary_response, linear_hashing, subset_selection
 from askance_aggregator.learners import Learner, LearnerEntry, canonical_text, find
 from askance_aggregator.names import (
     NoSuitableColumn,
@@ -17,6 +19,7 @@ from askance_aggregator.names import (
     named_schema_from_toml,
     names_in,
     names_of,
+    unknown_name,
 )
 from askance_aggregator.numbers import (
     plain_arguments,
@@ -24,11 +27,11 @@ from askance_aggregator.numbers import (
     read_probability,
     whole_count,
 )
+from askance_aggregator.planning import Design
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.messages import Conduct
 from askance_client.queries import Schema
-from askance_simulation.experiments.designs import BEST, design
 from askance_simulation.populations import (
     CHANGES,
     DataSource,
@@ -41,6 +44,25 @@ from askance_simulation.populations import (
 from askance_simulation.populations.population import build, entry
 from askance_simulation.populations.tables import TableRecords
 from askance_simulation.randomness.seeds import Seed
+
+BEST = "best"
+DESIGNS: Mapping[str, Design] = MappingProxyType(
+    {
+        BEST: best_for,
+        "k-ary-response": k_ary_response,
+        "subset-selection": subset_selection,
+        "linear-hashing": linear_hashing,
+    }
+)
+"""Designs by name; "best" is a study's default."""
+
+
+def design(name: str) -> Design:
+    """Return the design of that name."""
+    if name not in DESIGNS:
+        raise unknown_name("randomizer", name, DESIGNS)
+    return DESIGNS[name]
+
 
 _EXPLAINED = 5  # columns in an error
 _READER = RecordReader()  # the trials of a process share their file's records

@@ -46,8 +46,8 @@ from askance_simulation.disturbances import (
     Fates,
     Misbehaving,
 )
+from askance_simulation.disturbances.faults import FaultRecorder
 from askance_simulation.disturbances.invariants import check_replay
-from askance_simulation.disturbances.recorder import FaultRecorder
 from askance_simulation.experiments.catalogue import explained
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.families.fused import import_kernels, most_met

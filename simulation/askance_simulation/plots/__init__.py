@@ -13,8 +13,7 @@ Rules of the package:
 """
 
 from askance_simulation.plots.curves import curves
-from askance_simulation.plots.epsilons import epsilon_curve
-from askance_simulation.plots.needs import needs
+from askance_simulation.plots.needs import epsilon_curve, needs
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.runs import result_picture
 

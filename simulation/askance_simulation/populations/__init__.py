@@ -8,7 +8,7 @@ drift.
 
 from askance_simulation.populations.categories import categories, words
 from askance_simulation.populations.census import census
-from askance_simulation.populations.correlated import correlated_bits, latent_classes
+from askance_simulation.populations.correlated import correlated_bits, latent_classes, paths
 from askance_simulation.populations.datasets import DATA_SETS, DataSet
 from askance_simulation.populations.files import read_file
 from askance_simulation.populations.labelled_bits import (
@@ -19,13 +19,12 @@ from askance_simulation.populations.labelled_bits import (
     masked_parity,
     parities,
 )
-from askance_simulation.populations.numbers import numbers
 from askance_simulation.populations.observed import Observation, ObservedUsers, ReadingSums
-from askance_simulation.populations.paths import paths
 from askance_simulation.populations.points import (
     clusters,
     gaussian_mixture,
     halfspaces,
+    numbers,
     plane,
     unit_vectors,
 )

@@ -15,8 +15,7 @@ from askance_aggregator.learners import words_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Schema
-from askance_simulation.populations.columns import columns_of, draws, words_of_bits
-from askance_simulation.populations.guided import GuidedEdges
+from askance_simulation.populations.columns import GuidedEdges, columns_of, draws, words_of_bits
 from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness.seeds import Seed

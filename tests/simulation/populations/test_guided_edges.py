@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance_simulation.populations.guided import GuidedEdges
+from askance_simulation.populations.columns import GuidedEdges
 
 LAST = (1 << 64) - 1
 

@@ -23,19 +23,21 @@ from askance_papers.curator.mechanisms.agnostic import (
     learn_agnostically,
     sample_size,
 )
-from askance_papers.curator.mechanisms.bit_classes import (
-    BitConjunction,
-    Conjunctions,
-    Parities,
-)
 from askance_papers.curator.mechanisms.grid import fine_step
 from askance_papers.curator.mechanisms.hypotheses import (
+    BitConjunction,
+    Conjunctions,
     FiniteClass,
     Hypothesis,
     Listed,
     Mistakes,
+    Parities,
     ScoredAtOnce,
+    Stump,
+    Stumps,
     WeightedClass,
+    even_cuts,
+    thresholds,
 )
 from askance_papers.curator.mechanisms.queries import (
     CuratorQuery,
@@ -53,7 +55,6 @@ from askance_papers.curator.mechanisms.selection import (
     ScoredCandidates,
     Selection,
 )
-from askance_papers.curator.mechanisms.stumps import Stump, Stumps, even_cuts, thresholds
 from askance_papers.curator.mechanisms.validated_parity import (
     ValidatedParity,
     ValidatedSizes,

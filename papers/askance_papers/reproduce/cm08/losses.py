@@ -21,8 +21,7 @@ from askance_papers.curator.logistic import (
     minimise,
 )
 from askance_papers.reproduce.checks import spherical_noise
-from askance_papers.reproduce.dot_plot import dot_plot, paired
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot, paired
 from askance_simulation.randomness.words import SeededWords
 
 Floats = NDArray[np.float64]

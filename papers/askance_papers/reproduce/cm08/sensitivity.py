@@ -19,8 +19,7 @@ from askance_papers.curator.logistic import (
 )
 from askance_papers.reproduce.checks import spherical_noise
 from askance_papers.reproduce.counting import generator
-from askance_papers.reproduce.dot_plot import dot_plot
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "logistic-sensitivity"

@@ -20,8 +20,7 @@ from askance_papers.reproduce.cm08.trials import (
     printed_objective_noise,
 )
 from askance_papers.reproduce.counting import generator
-from askance_papers.reproduce.dot_plot import dot_plot, paired
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot, paired
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "logistic-utility"

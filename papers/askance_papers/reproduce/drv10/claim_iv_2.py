@@ -20,8 +20,7 @@ from askance_papers.curator.synopsis import (
 )
 from askance_papers.reproduce.checks import counts_agree
 from askance_papers.reproduce.counting import generator
-from askance_papers.reproduce.dot_plot import dot_plot
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "claim-iv.2"

@@ -13,8 +13,7 @@ from askance_aggregator.sampling import discrete_laplace
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import counts_agree, repeats_agree
 from askance_papers.reproduce.counting import generator
-from askance_papers.reproduce.dot_plot import dot_plot
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "lemma-iii.2"

@@ -15,9 +15,8 @@ from askance_aggregator.composition import Event, EventCounts, ZeroConcentrated
 from askance_aggregator.sampling import Words
 from askance_papers.curator.synopsis import BoostingPlan, QuerySet, Schedule, boost, tight_plan
 from askance_papers.reproduce.checks import counts_agree, normal_noise, rate_exceeded
-from askance_papers.reproduce.dot_plot import dot_plot
 from askance_papers.reproduce.drv10.claim_iv_2 import figure_1_law
-from askance_papers.reproduce.reproduction import Row, Setting
+from askance_papers.reproduce.reproduction import Row, Setting, dot_plot
 from askance_simulation.randomness.words import SeededWords
 
 Floats = NDArray[np.float64]

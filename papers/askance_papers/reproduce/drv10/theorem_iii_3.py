@@ -13,8 +13,7 @@ import numpy as np
 from askance_aggregator.composition import Advanced, Approximate, EventCounts, Optimal, Sum
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import rate_agrees
-from askance_papers.reproduce.dot_plot import dot_plot
-from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
+from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
 from askance_simulation.randomness.words import SeededWords
 
 NAME = "theorem-iii.3"

@@ -15,8 +15,7 @@ from typing import Any
 
 from askance_client.accounting import NANO_NATS_PER_NAT, parse_epsilon
 from askance_client.errors import InvalidParameter
-from askance_simulation.experiments.catalogue import Named, named
-from askance_simulation.experiments.designs import BEST
+from askance_simulation.experiments.catalogue import BEST, Named, named
 from askance_simulation.populations import DataSource
 
 Value = str | int | float | Decimal | Fraction

@@ -30,19 +30,11 @@ from askance_aggregator.planning import RoundPlan, StudyPlan
 from askance_aggregator.studies.least_epsilon import plan_least_epsilon
 from askance_aggregator.studies.outer_plan import plan_outer_epsilon
 from askance_aggregator.studies.study import Epsilon, Study
-from askance_client.errors import (
-    InvalidParameter,
-)
+from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.randomizers import Randomizer
-from askance_simulation.experiments import (
-    Named,
-    Trial,
-    design,
-    named,
-    run_trial,
-)
+from askance_simulation.experiments import Named, Trial, design, named, run_trial
 from askance_simulation.populations import (
     CHANGES,
     DATA_SETS,

@@ -21,12 +21,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, unknown_text, value_text
 from askance_client.queries import Bit, Bits, Category, Expression, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
-from askance_client.records import (
-    field_name,
-    field_names,
-    schema_from_table,
-    schema_from_toml,
-)
+from askance_client.records import field_name, field_names, schema_from_table, schema_from_toml
 from askance_client.records.tables import is_utf_8
 
 MAX_NAMED = 3  # columns that a title names; of more it has the number

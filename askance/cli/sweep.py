@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.arguments import (
-    add_people,
-    add_workers,
-    count,
-    required,
-    seed,
-    setting,
-    source,
-)
+from askance.cli.arguments import add_people, add_workers, count, required, seed, setting, source
 from askance.cli.output import Failure, print_json, print_written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress

@@ -25,11 +25,7 @@ from urllib.parse import quote_plus, urlencode
 from askance.console.sessions import Secrets
 from askance_aggregator.analyst import CallRefused
 from askance_aggregator.server.callers.bearer import IssuerKeys, checked_claims
-from askance_aggregator.server.callers.key_sources import (
-    MAX_SET_BYTES,
-    KeyAddress,
-    fetch,
-)
+from askance_aggregator.server.callers.key_sources import MAX_SET_BYTES, KeyAddress, fetch
 from askance_aggregator.urls import check_url
 from askance_client.errors import InvalidParameter
 

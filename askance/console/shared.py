@@ -14,13 +14,7 @@ from askance.console.callers import ConsoleCaller
 from askance.console.formats import FILTERS
 from askance.console.link import AggregatorLink, permitted
 from askance.console.openid import BegunLogins, OpenIdIssuer
-from askance.console.sessions import (
-    SESSION_S,
-    ConsoleSession,
-    ConsoleSessions,
-    LoginLinks,
-    Secrets,
-)
+from askance.console.sessions import SESSION_S, ConsoleSession, ConsoleSessions, LoginLinks, Secrets
 from askance_aggregator.clock import system_now_s
 from askance_client.errors import AskanceError
 from askance_client.version import __version__

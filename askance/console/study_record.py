@@ -11,13 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_aggregator.analyst import (
-    StudyEvent,
-    StudyExport,
-    StudyHandle,
-    epochs_of,
-    state_of,
-)
+from askance_aggregator.analyst import StudyEvent, StudyExport, StudyHandle, epochs_of, state_of
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.names import names_of
 from askance_aggregator.planning import RoundRules, StudyPlan, plan, randomizer_text

@@ -50,11 +50,7 @@ from askance_aggregator.analyst.results import (
     epoch_indices,
     no_epochs,
 )
-from askance_aggregator.analyst.submission import (
-    Every,
-    sign_submission,
-    tagged_population,
-)
+from askance_aggregator.analyst.submission import Every, sign_submission, tagged_population
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of

@@ -45,11 +45,7 @@ from typing import Any, TypeVar
 
 from askance_aggregator.analyst.submission import Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.names import (
-    named_schema_from_table,
-    named_schema_from_toml,
-    names_of,
-)
+from askance_aggregator.names import named_schema_from_table, named_schema_from_toml, names_of
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.tagged_population import checked_tags

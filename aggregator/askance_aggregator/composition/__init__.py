@@ -27,12 +27,7 @@ from askance_aggregator.composition.events import (
     Event,
     Pure,
 )
-from askance_aggregator.composition.filters import (
-    AdaptiveFilter,
-    Filter,
-    SumFilter,
-    Unlimited,
-)
+from askance_aggregator.composition.filters import AdaptiveFilter, Filter, SumFilter, Unlimited
 from askance_aggregator.composition.ledger import ReleaseLedger
 from askance_aggregator.composition.optimal import Optimal
 from askance_aggregator.composition.totals import EventCounts

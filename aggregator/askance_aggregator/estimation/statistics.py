@@ -18,9 +18,7 @@ from askance_aggregator.learners import Question
 from askance_aggregator.queries import fits_missing_level, number_in
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
-from askance_client.randomizers import (
-    Randomizer,
-)
+from askance_client.randomizers import Randomizer
 
 MAX_BIAS = Fraction(1, 10**6)  # of decode values, in half ranges
 

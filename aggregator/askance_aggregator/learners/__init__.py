@@ -23,22 +23,12 @@ A learner, whole::
         return MaskedParity(r, int(answer.value > 1 / 4))
 """
 
-from askance_aggregator.learners.aims import (
-    Aim,
-    PopulationMean,
-    PriorMean,
-    SampleMean,
-    prior_in,
-)
+from askance_aggregator.learners.aims import Aim, PopulationMean, PriorMean, SampleMean, prior_in
 from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.association import Association, association
 from askance_aggregator.learners.centres import clusters_schema
 from askance_aggregator.learners.conditions import Conditions, Settle
-from askance_aggregator.learners.conjunctions import (
-    Conjunction,
-    conjunctions,
-    conjunctions_schema,
-)
+from askance_aggregator.learners.conjunctions import Conjunction, conjunctions, conjunctions_schema
 from askance_aggregator.learners.correlation import Correlation, correlation
 from askance_aggregator.learners.decision_lists import DecisionList, Rule, decision_lists
 from askance_aggregator.learners.decision_tree import decision_tree

@@ -56,12 +56,7 @@ from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.marginals import Marginal
 from askance_aggregator.learners.missing import MissingShare, named_share
-from askance_aggregator.learners.parameters import (
-    Parameter,
-    ParameterKind,
-    Tau,
-    two_of,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, Tau, two_of
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields

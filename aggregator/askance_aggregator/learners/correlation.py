@@ -69,12 +69,7 @@ from askance_aggregator.learners.learning import (
     SumLaw,
 )
 from askance_aggregator.learners.missing import MissingShare, complete_rows, named_share
-from askance_aggregator.learners.parameters import (
-    Parameter,
-    ParameterKind,
-    Present,
-    two_of,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, Present, two_of
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields

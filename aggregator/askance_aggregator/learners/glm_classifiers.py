@@ -14,15 +14,7 @@ from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import cells
-from askance_aggregator.learners.glm import (
-    Clip,
-    DescentSettings,
-    Model,
-    Rate,
-    Rounds,
-    fit,
-    settle,
-)
+from askance_aggregator.learners.glm import Clip, DescentSettings, Model, Rate, Rounds, fit, settle
 from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import (
     Features,

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import Number, numbers_of
-from askance_aggregator.learners.glm import (
-    Clip,
-    DescentSettings,
-    Model,
-    Rate,
-    Rounds,
-    fit,
-    settle,
-)
+from askance_aggregator.learners.glm import Clip, DescentSettings, Model, Rate, Rounds, fit, settle
 from askance_aggregator.learners.glm_checks import OutcomeCheck
 from askance_aggregator.learners.glm_gradients import Features, Huber, Loss, Squared, check_width
 from askance_aggregator.learners.glm_rules import OUTCOMES, TWO_VALUES, Scale

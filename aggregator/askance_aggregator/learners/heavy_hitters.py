@@ -27,19 +27,8 @@ from askance_aggregator.learners.learning import (
     half_width,
 )
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.parameters import (
-    Parameter,
-    ParameterKind,
-    Tau,
-    one_of,
-)
-from askance_aggregator.learners.prefixes import (
-    MAX_PREFIXES,
-    Domain,
-    Value,
-    length_of,
-    text_of,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, Tau, one_of
+from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain, Value, length_of, text_of
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.schemas import words_schema

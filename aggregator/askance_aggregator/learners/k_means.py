@@ -49,14 +49,7 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
-from askance_aggregator.queries import (
-    EncodedColumns,
-    category,
-    dot,
-    first,
-    index_of,
-    maximum,
-)
+from askance_aggregator.queries import EncodedColumns, category, dot, first, index_of, maximum
 from askance_aggregator.queries import where as either
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Expression, Schema, constant

@@ -19,14 +19,7 @@ from askance_aggregator.learners.rows import Rows, encoded
 from askance_aggregator.learners.shapes import Coefficients
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
-from askance_client.queries import (
-    Category,
-    Expression,
-    Label,
-    Real,
-    Schema,
-    constant,
-)
+from askance_client.queries import Category, Expression, Label, Real, Schema, constant
 
 WEIGHT_BITS = 12  # weights lie on multiples of 2^-12, as they stand in a question
 MAX_WEIGHT = 4096.0

@@ -39,14 +39,7 @@ from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
-from askance_client.queries import (
-    Bit,
-    Bits,
-    Integer,
-    Label,
-    Query,
-    Schema,
-)
+from askance_client.queries import Bit, Bits, Integer, Label, Query, Schema
 
 
 def likely_patterns(values: Sequence[float], length: int) -> list[tuple[int, ...]]:

@@ -33,12 +33,7 @@ from askance_aggregator.learners.missing import (
     excludes_missing,
     required_notes,
 )
-from askance_aggregator.learners.parameters import (
-    Columns,
-    Missing,
-    Parameter,
-    Present,
-)
+from askance_aggregator.learners.parameters import Columns, Missing, Parameter, Present
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import some_fields

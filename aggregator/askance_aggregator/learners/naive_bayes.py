@@ -19,12 +19,7 @@ from askance_aggregator.learners.learning import Answer, Answers, Batch, Questio
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.parameters import Affordable, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings
-from askance_aggregator.learners.rows import (
-    Rows,
-    encoded,
-    features_of,
-    label_of,
-)
+from askance_aggregator.learners.rows import Rows, encoded, features_of, label_of
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution

@@ -55,12 +55,7 @@ from askance_aggregator.learners.missing import (
     complete_rows,
     is_excluded,
 )
-from askance_aggregator.learners.parameters import (
-    Columns,
-    Missing,
-    Present,
-    Tau,
-)
+from askance_aggregator.learners.parameters import Columns, Missing, Present, Tau
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.learners.schemas import plane_schema

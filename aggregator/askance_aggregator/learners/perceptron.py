@@ -45,12 +45,7 @@ from askance_aggregator.learners.linear_classifiers import (
     score,
 )
 from askance_aggregator.learners.missing import CompleteCases, missing_in
-from askance_aggregator.learners.parameters import (
-    Accuracy,
-    Affordable,
-    LabelName,
-    check_rounds,
-)
+from askance_aggregator.learners.parameters import Accuracy, Affordable, LabelName, check_rounds
 from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.numbers import Rational, positive, rational

@@ -22,25 +22,10 @@ from fractions import Fraction
 
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import MAX_WIDTH
-from askance_aggregator.queries import (
-    bucketize,
-    category,
-    clip,
-    dot,
-    index_of,
-    round_to,
-)
+from askance_aggregator.queries import bucketize, category, clip, dot, index_of, round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import (
-    Bits,
-    Category,
-    Expression,
-    Integer,
-    Query,
-    Schema,
-    constant,
-)
+from askance_client.queries import Bits, Category, Expression, Integer, Query, Schema, constant
 from askance_client.queries.limits import WORD
 from askance_client.records.tables import HASH_BITS, TEXT_BYTES, TEXT_WIDTH, text_bits
 

@@ -15,12 +15,7 @@ from typing import Any
 
 from askance_aggregator.learners.hypotheses import hypothesis_from_json, hypothesis_json
 from askance_aggregator.learners.missing import MissingShare
-from askance_aggregator.learners.shapes import (
-    Intervals,
-    ResultShape,
-    shape_of,
-    shape_with_texts,
-)
+from askance_aggregator.learners.shapes import Intervals, ResultShape, shape_of, shape_with_texts
 from askance_aggregator.names import ColumnNames
 from askance_client.errors import InvalidParameter
 

@@ -43,14 +43,7 @@ from askance_aggregator.numbers import Rational, plain_arguments, positive, rati
 from askance_aggregator.queries import among_present, category, predicate, real, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
-from askance_client.queries import (
-    Expression,
-    Integer,
-    Query,
-    Real,
-    Schema,
-    constant,
-)
+from askance_client.queries import Expression, Integer, Query, Real, Schema, constant
 
 _ROUNDING = 1e-12  # of floats
 _DIGITS = 12  # of a sum of shares

@@ -32,12 +32,7 @@ from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
 from askance_aggregator.learners.missing import MissingShare, named_share
-from askance_aggregator.learners.parameters import (
-    Parameter,
-    ParameterKind,
-    Tau,
-    one_of,
-)
+from askance_aggregator.learners.parameters import Parameter, ParameterKind, Tau, one_of
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued

@@ -8,13 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from askance_aggregator.amplification.outer import (
-    Outer,
-    OuterBatch,
-    delta_for,
-    honest,
-    outer_of,
-)
+from askance_aggregator.amplification.outer import Outer, OuterBatch, delta_for, honest, outer_of
 from askance_aggregator.estimation import Decode
 from askance_aggregator.learners import Allocation, Question
 from askance_aggregator.planning.precision import randomizer_text

@@ -39,12 +39,7 @@ from askance_aggregator.families import TableFamily
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.programme import SYMBOLS
-from askance_aggregator.table_design.recorded import (
-    LITTLE,
-    PLACES,
-    neighbours,
-    recorded_optimum,
-)
+from askance_aggregator.table_design.recorded import LITTLE, PLACES, neighbours, recorded_optimum
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, Channel

@@ -19,11 +19,7 @@ from askance.cli.output import Failure, print_json
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.certificate_files import CertificateFacts
-    from askance_aggregator.server.process.configuration import (
-        Configuration,
-        DeviceTls,
-        TlsFiles,
-    )
+    from askance_aggregator.server.process.configuration import Configuration, DeviceTls, TlsFiles
 
 _SUMMARY = "show, renew and rotate certificates"
 _DESCRIPTION = (

@@ -46,11 +46,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     configuration = configuration_of(arguments)
     from askance_aggregator.server.process.logs import logs_to
-    from askance_aggregator.server.process.process import (
-        Listening,
-        draining_at_signals,
-        serve,
-    )
+    from askance_aggregator.server.process.process import Listening, draining_at_signals, serve
     from askance_aggregator.server.process.process_file import process_file, process_path
     from askance_aggregator.server.process.reloading import Rereading
 

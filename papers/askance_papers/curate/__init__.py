@@ -13,12 +13,7 @@ Rules of the package:
 
 from askance_papers.curate.data_table import DataTable, Labelled, Numeric
 from askance_papers.curate.registry import LEARNERS, CuratorEntry, find
-from askance_papers.curate.request import (
-    COMMON,
-    Curated,
-    CuratorRelease,
-    CuratorRequest,
-)
+from askance_papers.curate.request import COMMON, Curated, CuratorRelease, CuratorRequest
 from askance_papers.curate.run import curate
 
 __all__ = [

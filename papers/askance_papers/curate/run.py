@@ -15,13 +15,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.records import Table, schema_from_toml
 from askance_papers.curate.data_table import Column, DataTable, Labelled, Numeric, columns_of
 from askance_papers.curate.registry import find
-from askance_papers.curate.request import (
-    COMMON,
-    Curated,
-    CuratorRelease,
-    CuratorRequest,
-    shown,
-)
+from askance_papers.curate.request import COMMON, Curated, CuratorRelease, CuratorRequest, shown
 from askance_simulation.populations import DataSource, people_of
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords

@@ -15,11 +15,7 @@ from typing import Any
 from askance_aggregator.families import randomized_response
 from askance_aggregator.numbers import plain_arguments, read_nano_nats
 from askance_aggregator.studies.study import Epsilon
-from askance_client.accounting import (
-    LEAST_LOSS,
-    NANO_NATS_PER_NAT,
-    format_nats,
-)
+from askance_client.accounting import LEAST_LOSS, NANO_NATS_PER_NAT, format_nats
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, Coins, Randomizer, SystemCoins

@@ -11,25 +11,13 @@ from typing import Any, Protocol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.encoding import encode_request, sign_study
-from askance_aggregator.queries import (
-    category,
-    predicate,
-    real,
-    vector,
-)
+from askance_aggregator.queries import category, predicate, real, vector
 from askance_client.codec import digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import Ledger
 from askance_client.messages import Refusal, Request, SignedStudy, StudyTerms
-from askance_client.queries import (
-    Bit,
-    EncodedRecord,
-    Integer,
-    Query,
-    Real,
-    Schema,
-)
+from askance_client.queries import Bit, EncodedRecord, Integer, Query, Real, Schema
 from askance_client.randomizers import Coins, Randomizer
 from askance_simulation.audit.losses import Pair
 from askance_simulation.families import Law

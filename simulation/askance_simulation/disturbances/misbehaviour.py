@@ -26,13 +26,7 @@ from askance_aggregator.numbers import Rational, plain, rational
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
-from askance_simulation.families.favouring import (
-    Weights,
-    favour,
-    index,
-    uniform,
-    words_below,
-)
+from askance_simulation.families.favouring import Weights, favour, index, uniform, words_below
 from askance_simulation.randomness.chances import below, threshold, words
 from askance_simulation.randomness.seeds import Seed
 

@@ -19,12 +19,7 @@ from grpc import aio
 from askance_client.device import Device
 from askance_client.errors import StoreError
 from askance_client.ledger import Ledger
-from askance_client.service import (
-    SERVICE,
-    Identity,
-    decode_response,
-    device_metadata,
-)
+from askance_client.service import SERVICE, Identity, decode_response, device_metadata
 from askance_simulation.disturbances.faults import Fates, Fault, FaultRecorder
 from askance_simulation.stream_runner import StreamRunner
 

@@ -40,12 +40,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.garbage_collection import rare_collections
 from askance_client.printable import value_text
 from askance_client.queries import QueryKind
-from askance_simulation.disturbances import (
-    PRESENT_AND_HONEST,
-    Behaviour,
-    Fates,
-    Misbehaving,
-)
+from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Fates, Misbehaving
 from askance_simulation.disturbances.faults import FaultRecorder
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.experiments.catalogue import explained

@@ -8,13 +8,7 @@ import numpy as np
 
 from askance_simulation.kernels.blocks import count_numbers, pairs_of, store_numbers
 from askance_simulation.kernels.byte_counts import add_carries, count_halves
-from askance_simulation.kernels.compiling import (
-    compiled,
-    inlined,
-    narrow_quotient,
-    product,
-    scaled,
-)
+from askance_simulation.kernels.compiling import compiled, inlined, narrow_quotient, product, scaled
 from askance_simulation.kernels.responses import ResponseConstants, rank_of, response_of
 
 _AT_ONCE = 1 << 11  # users of a block: 14 bytes of each stay in the first cache, 42 in the second

@@ -11,13 +11,7 @@ from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_simulation.levels import level_text
 from askance_simulation.plots import style
-from askance_simulation.plots.curves import (
-    NAMES,
-    grouped,
-    numbers_on,
-    other_axes,
-    title,
-)
+from askance_simulation.plots.curves import NAMES, grouped, numbers_on, other_axes, title
 from askance_simulation.plots.picture import Picture, new_figure
 from askance_simulation.summaries import CellSummary, Summary
 

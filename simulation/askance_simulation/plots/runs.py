@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from askance_aggregator.learners import Assessment
-from askance_aggregator.learners.presentation import (
-    Presentation,
-    presentation_of,
-)
+from askance_aggregator.learners.presentation import Presentation, presentation_of
 from askance_aggregator.learners.shapes import NoShape, shape_on_rows, shape_with_texts
 from askance_aggregator.names import names_of, with_own_names
 from askance_aggregator.reports.outcomes import presentation_of_content

@@ -22,13 +22,7 @@ from askance_client.queries.fields import ValueType
 from askance_client.queries.kinds import Kind
 from askance_client.queries.schema import filler
 from askance_client.records import Table
-from askance_simulation.populations.cells import (
-    SLICE,
-    Cell,
-    NumberBlock,
-    NumberCells,
-    TextBlock,
-)
+from askance_simulation.populations.cells import SLICE, Cell, NumberBlock, NumberCells, TextBlock
 from askance_simulation.populations.columns import narrowest
 
 if TYPE_CHECKING:

@@ -13,13 +13,7 @@ from askance_aggregator.extras import install_text
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_names
-from askance_simulation.populations.arrow_columns import (
-    DECLARED,
-    WHY,
-    cells_of,
-    odd_column,
-    oddity,
-)
+from askance_simulation.populations.arrow_columns import DECLARED, WHY, cells_of, odd_column, oddity
 from askance_simulation.populations.cells import Cell, cells_of_objects
 
 if TYPE_CHECKING:

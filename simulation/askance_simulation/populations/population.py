@@ -25,14 +25,7 @@ from askance_aggregator.reports.report import CommandReport
 from askance_aggregator.reports.schemas import fields_body
 from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter
-from askance_client.queries import (
-    Bit,
-    Bits,
-    Category,
-    Label,
-    Query,
-    Schema,
-)
+from askance_client.queries import Bit, Bits, Category, Label, Query, Schema
 from askance_client.records import Table
 from askance_simulation.populations.arrow_records import frame_records, parquet_records
 from askance_simulation.populations.arrow_tables import arrow_of, columns_of_frame

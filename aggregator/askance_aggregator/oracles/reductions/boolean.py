@@ -19,13 +19,7 @@ from askance_aggregator.queries import (
     round_to,
 )
 from askance_client.errors import InvalidQuery
-from askance_client.queries import (
-    Expression,
-    Kind,
-    Query,
-    QueryKind,
-    constant,
-)
+from askance_client.queries import Expression, Kind, Query, QueryKind, constant
 
 _FINEST = 40  # the finest grid of an expression
 

@@ -13,11 +13,7 @@ from askance_aggregator.composition import Pure
 from askance_aggregator.numbers import Rational, rational, read_epsilon
 from askance_aggregator.sampling import FloatDraws, Words
 from askance_client.errors import InvalidParameter
-from askance_papers.curator.logistic.calibration import (
-    Calibrated,
-    LogisticCalibration,
-    calibrate,
-)
+from askance_papers.curator.logistic.calibration import Calibrated, LogisticCalibration, calibrate
 from askance_papers.curator.logistic.examples import Examples
 from askance_papers.curator.logistic.losses import LOGISTIC, MarginLoss
 from askance_papers.curator.logistic.minimiser import GRADIENT, minimise

@@ -10,11 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words
-from askance_papers.curator.conventions import (
-    PrivateClassifier,
-    read_classes,
-    read_examples,
-)
+from askance_papers.curator.conventions import PrivateClassifier, read_classes, read_examples
 from askance_papers.curator.mechanisms import Stumps, even_cuts
 from askance_papers.curator.people.boosting import Boosting
 

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.composition import Event
 from askance_aggregator.sampling import Words, integers_below
 from askance_client.errors import InvalidParameter
-from askance_papers.curator.synopsis.accounting import (
-    TWO_ALPHA,
-    BoostingPlan,
-    QuerySet,
-    Schedule,
-)
+from askance_papers.curator.synopsis.accounting import TWO_ALPHA, BoostingPlan, QuerySet, Schedule
 from askance_papers.curator.synopsis.base_generators import (
     BaseGenerator,
     CountingGenerator,

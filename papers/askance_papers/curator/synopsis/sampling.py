@@ -14,13 +14,7 @@ from math import ceil, log, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.sampling import (
-    Bounds,
-    Words,
-    exp_minus,
-    happens_each,
-    integers_below,
-)
+from askance_aggregator.sampling import Bounds, Words, exp_minus, happens_each, integers_below
 from askance_client.errors import InvalidParameter
 
 _BITS = 40  # of a proposal's weight, relative to the best candidate's

@@ -14,13 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.composition import (
-    Concentrated,
-    Event,
-    EventCounts,
-    Pure,
-    ZeroConcentrated,
-)
+from askance_aggregator.composition import Concentrated, Event, EventCounts, Pure, ZeroConcentrated
 from askance_aggregator.sampling import Words
 from askance_papers.curator.synopsis import (
     Answered,
@@ -44,12 +38,7 @@ from askance_papers.curator.synopsis import (
 )
 from askance_papers.curator.synopsis.accounting import per_release_epsilon
 from askance_papers.curator.synopsis.independent import gaussian_answers
-from askance_papers.reproduce.checks import (
-    NoiseCheck,
-    laplace_noise,
-    normal_noise,
-    rate_agrees,
-)
+from askance_papers.reproduce.checks import NoiseCheck, laplace_noise, normal_noise, rate_agrees
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.randomness.seeds import Seed
 from askance_simulation.randomness.words import SeededWords

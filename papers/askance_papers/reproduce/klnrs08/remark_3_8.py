@@ -13,11 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.sampling import Words
-from askance_papers.curator.mechanisms import (
-    ValidatedParity,
-    choice_examples,
-    mistakes,
-)
+from askance_papers.curator.mechanisms import ValidatedParity, choice_examples, mistakes
 from askance_papers.curator.parity import (
     Parity,
     ParityExamples,

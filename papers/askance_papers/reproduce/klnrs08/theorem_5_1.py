@@ -27,12 +27,7 @@ from askance_aggregator.oracles import (
     MaskedParityOracle,
     learn,
 )
-from askance_aggregator.queries import (
-    parity,
-    real,
-    signed,
-    where,
-)
+from askance_aggregator.queries import parity, real, signed, where
 from askance_client.queries import Expression, Schema
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting

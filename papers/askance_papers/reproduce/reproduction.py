@@ -56,10 +56,9 @@ class Reproduction:
       statement: the paper's claim, in a sentence or two of ours.
       differs_from_print: what is true instead, where the print is not; None: it is.
       rows: what was measured beside what was expected, all with the same columns.
-      holds: whether the statement (the corrected one, where they differ) holds in every row that is
-        a claim.
       notes: what was left out or should be known, a sentence each.
       draw: paints the picture on a matplotlib `Figure`.
+      also: whether that of the statement holds which no row claims.
     """
 
     name: str
@@ -67,9 +66,15 @@ class Reproduction:
     statement: str
     differs_from_print: str | None
     rows: tuple[Row, ...]
-    holds: bool
     notes: tuple[str, ...]
     draw: Callable[[Any], None]
+    also: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Return whether the statement (the corrected one, where they differ) holds in all rows."""
+        claims = (row["holds"] for row in self.rows)
+        return bool(self.also) and all(claim for claim in claims if claim is not None)
 
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table` of the rows."""

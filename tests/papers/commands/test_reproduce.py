@@ -30,7 +30,7 @@ class Entry:
         )
         effort = f"effort: {setting.effort.value}, key: {setting.seed.key.hex()[:8]}"
         return Reproduction(
-            self.name, "a paper", "It is so.", "It is not so.", rows, self.holds, (effort,), _draw
+            self.name, "a paper", "It is so.", "It is not so.", rows, (effort,), _draw
         )
 
 

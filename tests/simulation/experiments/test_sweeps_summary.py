@@ -118,7 +118,7 @@ class TestTables:
 
     def test_so_is_a_reproduction(self) -> None:
         rows = ({"n": 100, "holds": True}, {"n": 200, "holds": False})
-        toy = Reproduction("toy", "a paper", "it holds", None, rows, False, (), lambda _: None)
+        toy = Reproduction("toy", "a paper", "it holds", None, rows, (), lambda _: None)
         assert toy.to_arrow().to_pylist() == list(rows)
 
     def test_a_column_has_one_kind_of_values(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self, TypeVar
 
@@ -21,6 +22,7 @@ _MECHANISMS = ("objective", "output")
 _Kind = TypeVar("_Kind", LogisticCalibration, LongRows)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLogisticRegression(PrivateClassifier):
     """Fits the coefficients of a linear classifier, which may then be published.
 
@@ -55,26 +57,14 @@ class PrivateLogisticRegression(PrivateClassifier):
     Source: CM08, Algorithms 1 and 2, corrected; see `mechanisms`.
     """
 
-    def __init__(
-        self,
-        epsilon: Rational = 1,
-        *,
-        regularisation: Rational = 0.01,
-        mechanism: str = "objective",
-        calibration: str = "joint",
-        norm: Rational = 1,
-        longer: str = "refuse",
-        classes: tuple[Any, Any] = (-1, 1),
-        words: Words | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.regularisation = regularisation
-        self.mechanism = mechanism
-        self.calibration = calibration
-        self.norm = norm
-        self.longer = longer
-        self.classes = classes
-        self.words = words
+    epsilon: Rational = field(default=1, kw_only=False)
+    regularisation: Rational = 0.01
+    mechanism: str = "objective"
+    calibration: str = "joint"
+    norm: Rational = 1
+    longer: str = "refuse"
+    classes: tuple[Any, Any] = (-1, 1)
+    words: Words | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
         """Release the coefficients.

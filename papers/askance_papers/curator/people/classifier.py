@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from askance_papers.curator.mechanisms import Stumps, even_cuts
 from askance_papers.curator.people.boosting import Boosting
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateBoostingClassifier(PrivateClassifier):
     """A majority of decision stumps, boosted and chosen privately; it may then be published.
 
@@ -39,26 +41,14 @@ class PrivateBoostingClassifier(PrivateClassifier):
       n_features_in_: how many columns.
     """
 
-    def __init__(
-        self,
-        epsilon: Rational = 1,
-        *,
-        bounds: Sequence[tuple[float, float]] = (),
-        cuts: int = 15,
-        rounds: int = 30,
-        edge: Rational = "0.1",
-        cap: int = 1,
-        classes: tuple[Any, Any] = (-1, 1),
-        words: Words | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.cuts = cuts
-        self.rounds = rounds
-        self.edge = edge
-        self.cap = cap
-        self.classes = classes
-        self.words = words
+    epsilon: Rational = field(default=1, kw_only=False)
+    bounds: Sequence[tuple[float, float]] = ()
+    cuts: int = 15
+    rounds: int = 30
+    edge: Rational = "0.1"
+    cap: int = 1
+    classes: tuple[Any, Any] = (-1, 1)
+    words: Words | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803  # scikit-learn's name
         """Release the committee.

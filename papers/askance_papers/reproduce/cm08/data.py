@@ -64,6 +64,15 @@ def folds(examples: Examples, seed: Seed) -> Iterator[Split]:
         yield Examples(examples.signed[train]), Examples(examples.signed[test])
 
 
+def drawn_folds(problem: Problem, seed: Seed, repeats: int) -> list[Split]:
+    """Split each of some draws of a problem's rows into its folds."""
+    return [
+        split
+        for repeat in range(repeats)
+        for split in folds(problem.draw(seed / "data" / repeat), seed / "folds" / repeat)
+    ]
+
+
 def narrow_split(dimension: int, margin: float, count: int, seed: Seed) -> Split:
     """Make CM08 section 3.1's example: corners of the cube, squeezed to `margin` on the first axis.
 

@@ -73,7 +73,7 @@ def reproduce(setting: Setting) -> Reproduction:
             " learns at eps = 0.2, with either gamma. " + NOT_PRIVATE
         ),
         rows=tuple(rows),
-        holds=agree and all(row["holds"] for row in rows if row["holds"] is not None),
+        also=agree,
         notes=(
             "Bounds (at_least, at_most) are claims about the largest n, less four standard errors.",
             NOISE,

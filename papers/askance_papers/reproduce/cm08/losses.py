@@ -150,7 +150,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " (lambda + Delta))), Delta as large as that needs."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'loss found' is the greatest log-ratio of densities over a grid of neighbours and"
             " outputs. A corrected row holds if it is at most eps and at least 'at least', and if"

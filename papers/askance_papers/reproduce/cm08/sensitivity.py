@@ -55,7 +55,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " private for d > 1; a Gamma(d) length is, and that is what is measured."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'moved' and 'bound' are in units of 1/n. A row holds if moved <= bound, and if the"
             f" bound is attained where that is claimed: exactly by a linear g, to {ATTAINED:g} by"

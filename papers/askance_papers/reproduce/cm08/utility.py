@@ -62,7 +62,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " ||w0||/e in place of the second term."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows if row["holds"] is not None),
         notes=(
             f"beta = {BETA:g}; 'above' counts trials above a bound. On rows of zeros the corrected"
             " bound is exact: beta of the trials are above it, neither more nor fewer. A printed"

@@ -103,7 +103,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " Gaussian answers with one fit by multiplicative weights are better still."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"{family.size} {WAY}-way marginals over {BITS} bits of a mixture of three products;"
             f" eps = {EPSILON}, delta = {float(DELTA):g} where one is used; errors are the maximal"

@@ -66,7 +66,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " at most 4 alpha t rho/mu too, which is what the tight accounting charges."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"{RECORDS} records; every neighbour of the data set is enumerated. A row holds if no"
             " log-ratio and no range passes the charge of a draw after t rounds, if opposed"

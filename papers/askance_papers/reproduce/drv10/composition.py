@@ -49,7 +49,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " (Kairouz, Oh, Viswanath 2015) is known and lower."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"eps = {float(EACH):g} a release, delta = {float(DELTA):g} for all of them.",
             "The exact optimum is summed over the number of lies of k randomized responses, in"

@@ -42,7 +42,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " and randomized response attains that; for small eps it is half as much."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "Divergences are sums over all outputs. A row holds if the greatest log-ratio is eps"
             " (of random laws and of the exponential mechanism on six candidates: at most), the"

@@ -61,7 +61,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " The optimum is lower, and 1 - prod(1 - delta_i) replaces the sum of deltas."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"delta' = {float(SPARE):g} beside the sum of deltas. The exact optimum is summed over"
             " the lies of randomized responses that leak with probability delta_i, the worst of"

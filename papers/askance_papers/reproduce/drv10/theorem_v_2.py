@@ -62,7 +62,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " answers, so that errors are far below the bound."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"{QUERIES} queries that are no means (the larger of two weighted sums) on a universe"
             f" of two cells, rho = 1/n, delta = {float(DELTA):g}. V.2's error is that on the best"

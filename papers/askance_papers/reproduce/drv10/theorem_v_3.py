@@ -64,7 +64,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " log^(3/2) |Q|, so like log|Q| for the printed k."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"{FAMILY.size} two-way marginals over 6 bits, k = {SAMPLES}, delta ="
             f" {float(DELTA):g}. V.3's error is that on the best answered 5/6 of the queries; its"

@@ -147,7 +147,7 @@ def reproduce(setting: Setting) -> Reproduction:
             " polynomial number at polynomial tolerance on nearly all."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows) and growth_holds(rows),
+        also=growth_holds(rows),
         notes=(
             "SQ: the lazy oracle says what fair labels would, wherever that is within tau; every"
             " answer is checked to be within tau of the truth. 'told' counts the parities for which"

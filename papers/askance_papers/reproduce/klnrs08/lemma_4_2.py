@@ -41,7 +41,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " footnote's sqrt(2)/lambda is wrong)."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'exactly' sums the law: the sum of n is the difference of two Gamma(n) variables. A"
             " row holds if it is at most the two bounds, the printed t gives 1 or more (or an"

@@ -59,7 +59,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " Laplace noise of scale 2b/eps to each value.)"
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"b = 1, tau = {TAU:g}, beta = {BETA:g}; values are fair signs, the hardest law.",
             "The Laplace rows' users are what Hoeffding's inequality at tau/2 for the sample and"

@@ -67,7 +67,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " (e^(2 eps) - 1)."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'enumerated' distances are between the exact laws of transcripts, in rational numbers,"
             " with oracles that are valid and as far off as that allows.",

@@ -72,7 +72,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " (e^(2 eps) - 1) or a little less: Theta(beta/T)."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "Two rounds, every user in both at eps/2: all are asked for a bit; then, by its"
             " majority, whether their number is 0 or whether it is 2.",

@@ -125,7 +125,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " Xiao 2014)."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"alpha = {float(ALPHA):g}, beta = {float(BETA):g}, eps = {float(EPSILON):g}. 'VC' is"
             f" found by going through all subsets of {SMALL} points; both classes have exactly as"

@@ -73,7 +73,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " alpha)) with constants that depend on epsilon. Then n = O(log(1/beta) d/(eps alpha))."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"eps = {float(EPSILON):g}, alpha = {float(ALPHA):g}, d = {D}. 'sizes' hold if n grows"
             " as log(1/beta) from row to row, to 10 %, and A*'s n and the test examples for sums"

@@ -84,7 +84,6 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         differs_from_print=None,
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'queries' asks the exact oracle of every concept of the class, all of which have to be"
             " found; 'devices' is that learner as a local algorithm (Lemma"

@@ -96,7 +96,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " corollary has it reversed."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "Errors are means over concepts; every mask comes with a = 0 and with a = 1.",
             f"The one round asks {ASKED} questions, each of which tells a coset of 4, 256 and 16"

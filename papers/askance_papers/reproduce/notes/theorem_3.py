@@ -60,7 +60,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " 2 q^(t+1)/(1 + q), q = e^(-1/scale), t whole steps, and not with delta itself."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'loss' is the largest log-ratio of a release's probabilities on two neighbours, by"
             " enumeration: alpha to 1e-9 nats, no more and no less; of a histogram too, whose"

@@ -51,7 +51,6 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         differs_from_print=None,
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"Local devices at epsilon = {EPSILON}, a fresh group a question; error"
             f" {float(ACCURACY):g}, beta = {float(BETA):g}. Tallies are drawn exactly in law.",

@@ -48,7 +48,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " which the proof assumes; otherwise times the square of their range."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "A fair coin shows one of the ends of the range, which is the hardest law; 'exactly' is"
             " the chance by its binomial counts, and 'measured' has to be possible for it from both"

@@ -54,7 +54,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " (alpha |S_i|), and |S_i| = O((1/(alpha tau) + 1/tau^2) log(M/delta))."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             "'loss' enumerates the law of one part's released sum on two neighbours; it is alpha to"
             " 1e-9 nats and attained.",

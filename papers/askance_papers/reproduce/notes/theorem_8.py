@@ -72,7 +72,6 @@ def reproduce(setting: Setting) -> Reproduction:
             " ln(2M/delta)/(2 tau^2 (1 - 2 eta)^2) examples a query are enough."
         ),
         rows=tuple(rows),
-        holds=all(row["holds"] for row in rows),
         notes=(
             f"Conjunctions of {D} fair bits, the target one of them, error {float(ACCURACY):g},"
             f" delta = {float(DELTA):g}; failures have to be within delta with a false-alarm rate"

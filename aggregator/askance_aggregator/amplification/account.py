@@ -109,6 +109,7 @@ class OuterAccount:
         self._curves = curves
         self._questions: dict[bytes, tuple[int, Atoms]] = {}
         self._releases = 0
+        self._numbers = 0  # of questions, second answers included
         self._budgets = RenyiBudgets(delta / 4)
         self._classes = np.zeros(0, np.int64)  # of each ordinal
         self._sums = np.zeros((1, 2 + len(self._budgets.orders)), np.int64)  # of each class
@@ -118,28 +119,26 @@ class OuterAccount:
     def enter(self, release: TallyRelease) -> None:
         """Enter the next release; answers that were released before are not charged again.
 
-        A user of an earlier release whose device does not say that it had answered has drawn anew
-        (its ledger was lost): that answer is one of another question, and hides in none.
+        A user who has drawn a second answer (see `Atoms.release`) is charged the local epsilon for
+        both: the second is one of another question, and hides in none.
         """
-        users, question = release.users, release.question
-        if question in self._questions:
-            anew = np.intersect1d(users, self._questions[question][1].users, assume_unique=True)
-            anew = np.setdiff1d(anew, release.unknown, assume_unique=True)
-            if len(anew):
-                users = np.setdiff1d(users, anew, assume_unique=True)
-                own = question + self._releases.to_bytes(8, "big")
-                self._enter(own, release.randomizer, anew, anew)
-        self._enter(question, release.randomizer, users, release.unknown)
+        randomizer = release.randomizer
+        known = self._questions.get(release.question)
+        if known is None:
+            self._numbers += 1
+            known = self._questions[release.question] = self._numbers, Atoms(randomizer)
+        number, atoms = known
+        drawn = self._release(number, atoms, release)
+        if len(drawn):
+            self._numbers += 1
+            charge = self._charge(self._numbers, ALONE, randomizer)
+            self._apply(drawn, charge[None], np.zeros(len(drawn), np.int64))
         self._releases += 1
 
-    def _enter(
-        self, question: bytes, randomizer: Randomizer, released: Users, unknown: Users
-    ) -> None:
-        number, atoms = self._questions.setdefault(
-            question, (len(self._questions) + 1, Atoms(randomizer))
-        )
+    def _release(self, number: int, atoms: Atoms, release: TallyRelease) -> Users:
+        """Enter a release of a question; return the users who have drawn a second answer."""
         before, known = atoms.users, atoms.charged()
-        atoms.release(released, unknown)
+        drawn = atoms.release(release.users, release.unknown)
         users, labels = atoms.users, atoms.labels
         old = np.zeros(len(users), np.int64)  # 0: charged nothing; else 1 + label before
         old[users.searchsorted(before)] = known.labels + 1
@@ -151,6 +150,7 @@ class OuterAccount:
             [rows_now[pair % len(atoms.atoms)] - rows[pair // len(atoms.atoms)] for pair in pairs]
         ).reshape(len(pairs), len(nothing))
         self._apply(users, changes, which.reshape(-1))
+        return drawn
 
     def figures(self, enrolled: int = 1) -> OuterFigures:
         """Return the largest and the median epsilon over all users of any release."""
@@ -170,7 +170,7 @@ class OuterAccount:
         return OuterFigures(
             users=users,
             releases=self._releases,
-            questions=len(self._questions),
+            questions=self._numbers,
             delta=float(self.delta),
             epsilon=float(worth[sizes > 0].max()) if len(gained) else None,
             median=middle,

@@ -7,7 +7,7 @@ bytes per user once there are two atoms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import NamedTuple
 
@@ -99,8 +99,12 @@ class Atoms:
         """Return the atoms as they are now, which later releases do not change."""
         return Charged(tuple(self._atoms), self.labels)
 
-    def release(self, users: Users, unknown: Users) -> None:
-        """Enter the release of a tally.
+    def release(self, users: Users, unknown: Users) -> Users:
+        """Enter the release of a tally; return the users who have drawn a second answer.
+
+        These are users of an earlier release who do not say that they had answered before: their
+        ledger was lost. Which of their answers later releases count is not known. So they stand
+        alone from then on, and hide no other user.
 
         Args:
             users: whose answers it counts, sorted, each once.
@@ -114,12 +118,17 @@ class Atoms:
             raise InvalidParameter("release: expected users in rising order, each once")
         known, known_labels = self.users, self.labels
         labels = _labels_of(users, known, known_labels)
+        drawn = users[(labels >= 0) & ~np.isin(users, unknown, assume_unique=True)]
+        if len(drawn):
+            self._set_alone(drawn)
+            known_labels = self.labels
+            labels = _labels_of(users, known, known_labels)
         values = tally_values(self.randomizer, len(users))
         counts = np.bincount(labels[labels >= 0], minlength=len(self._atoms))
         moved = np.arange(len(self._atoms))
         for label in np.flatnonzero(counts):
             atom, inside = self._atoms[label], int(counts[label])
-            if atom is ALONE:
+            if label == 0:
                 continue
             seen = min(atom.seen * values, MOST_CHOICES)
             if inside == atom.size:
@@ -139,6 +148,22 @@ class Atoms:
         everybody = np.concatenate((known, new))
         order = np.argsort(everybody, kind="stable")
         self._keep(everybody[order], np.concatenate((known_labels, added))[order])
+        return drawn
+
+    def held(self) -> list[InclusionAtom]:
+        """Return the atoms that have any user, each once."""
+        return [self._atoms[label] for label in np.unique(self.labels)]
+
+    def _set_alone(self, drawn: Users) -> None:
+        """Take users out of their atoms, whose others are hidden among fewer (Lemma 1)."""
+        known, labels = self.users, self.labels
+        places = known.searchsorted(drawn)
+        for label, count in enumerate(np.bincount(labels[places]).tolist()):
+            atom = self._atoms[label]
+            if label and count:
+                self._atoms[label] = replace(atom, size=atom.size - count, first=atom.first - count)
+        labels[places] = 0
+        self._keep(known, labels)
 
     def _add(self, new: Users, unknown: Users, values: int) -> NDArray[np.int64]:
         """Return the labels of users of no earlier release: one atom, and those who are alone."""

@@ -42,12 +42,14 @@ class OuterBatch:
         answers: fresh answers of the smallest atom of the tallies that are shown.
         cohort: batches of one cohort have the same users; users of different ones are different.
         known: reports among them that are disclosed or the reader's own.
+        choices: V of Theorem 4: tallies by which the atom may have been divided.
     """
 
     randomizer: Randomizer
     answers: int
     cohort: int = 0
     known: int = 0
+    choices: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Outer:
         answers: those of the smallest batch, liars included.
         liars: share of them that is assumed to lie.
         holds_for: the neighbours, in words.
+        other_tallies: tallies of the same answers that are read too, beside those of a result.
     """
 
     epsilon: float
@@ -67,15 +70,18 @@ class Outer:
     answers: int
     liars: Fraction = LIARS
     holds_for: str = HOLDS_FOR
+    other_tallies: int = 0
 
     def to_json(self) -> dict[str, float | int | str]:
-        """Return the value as JSON's `outer`."""
+        """Return the value as JSON's `outer`; `other_tallies` if there are any."""
+        other = {"other_tallies": self.other_tallies} if self.other_tallies else {}
         return {
             "epsilon": self.epsilon,
             "delta": float(self.delta),
             "answers": self.answers,
             "liars": float(self.liars),
             "holds_for": self.holds_for,
+            **other,
         }
 
 
@@ -146,10 +152,14 @@ def spent_epsilon(together: Sequence[OuterBatch], delta: Fraction, liars: Fracti
     """Return the epsilon of batches that have the same users: of one, its own."""
     share = delta / len(together)
     batches = [(b.randomizer, honest(b.answers, liars, b.known)) for b in together]
-    each = [upper_epsilon(*batch, share) for batch in batches]
+    each = [
+        upper_epsilon(*batch, share / of.choices)
+        for batch, of in zip(batches, together, strict=True)
+    ]
     spent = outward(fsum(each))
     hidden = min(answers for _, answers in batches)
-    if len(together) == 1 or hidden < _LEAST_COMPOSED:
+    divided = any(batch.choices > 1 for batch in together)  # a bound at its delta, and no curve
+    if len(together) == 1 or hidden < _LEAST_COMPOSED or divided:
         return spent
     counts = Counter(batches)
     steps = [(_few_points(*batch, delta), count) for batch, count in counts.items()]

@@ -27,7 +27,7 @@ from askance_aggregator.numbers import rational
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
-from askance_aggregator.studies.outer import outer_of_transcript
+from askance_aggregator.studies.outer import EarlierAnswers, outer_of_transcript
 from askance_aggregator.studies.outer_series import outer_series_json
 from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
@@ -76,6 +76,7 @@ _GUESSABLE = (
 
 _OUTER = "the epsilon towards readers, from the randomizers and the answers of every tally"
 _OUTER_SERIES = "the epsilon towards readers of all epochs, from the tallies of those"
+_OTHERS = "that answers given before are in no other tallies than the operator's account has"
 _SO_FAR = "the epsilon towards readers of all results so far: it follows from the other epochs too"
 _UNSIGNED = "that the aggregator has published these counts: it has signed none"
 
@@ -217,9 +218,24 @@ def _verify(
         checked=(*_checked(state, terms, found["rounds"]), *readers, *published, *export.opened),
         believed=(
             *(*_ALWAYS_BELIEVED, *leaves, *aggregators, *export.tagging, *export.deletion),
-            *(*decoded, *whose, *end, *_of_series(export.result or {})),
+            *(
+                *decoded,
+                *whose,
+                *end,
+                *_of_reuse(export.result or {}),
+                *_of_series(export.result or {}),
+            ),
         ),
     )
+
+
+def _all_hidden(request: bytes, answers: int) -> EarlierAnswers:
+    """Hide each answer among all of its tally: no account states less epsilon."""
+    return EarlierAnswers(answers)
+
+
+def _of_reuse(result: Mapping[str, Any]) -> tuple[str, ...]:
+    return (_OTHERS,) if (result.get("outer") or {}).get("other_tallies") else ()
 
 
 def _of_series(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -552,16 +568,20 @@ def _outer(
 ) -> dict[str, Any]:
     """Return the guarantee towards readers as it may be stated: none, or no less than recomputed.
 
-    Delta is the operator's, at most that of so many users: more may be enrolled.
+    Delta is the operator's, at most that of so many users: more may be enrolled. Of reused answers
+    it is what fresh ones would have: which other tallies count them, the operator knows.
     """
     if "outer" not in result:
         return {}
     stated = result["outer"]
     try:
         delta = min(delta_for(max(users, 1)), rational(stated["delta"], "delta"))
-        outer = outer_of_transcript(transcript, terms.schema, delta)
+        outer = outer_of_transcript(transcript, terms.schema, delta, _all_hidden)
         bound = {} if outer is None else outer.to_json()
         loose = bound | {"epsilon": max(stated["epsilon"], bound["epsilon"])}
+        if figures(transcript, terms.schema)["reused"]:
+            hidden = min(int(stated["answers"]), bound["answers"])
+            loose |= {"answers": hidden, "other_tallies": max(1, int(stated["other_tallies"]))}
     except (KeyError, TypeError, InvalidParameter):
         return {"outer": None}
     return {"outer": loose}

@@ -21,13 +21,18 @@ def guarantees_text(local: float, outer: Mapping[str, Any] | None, read: str = R
 
     Args:
         local: epsilon of all reports of a user, in nats: what devices charged at most.
-        outer: as a result's JSON has it, with `epsilon`, `delta`, `answers` and `liars` (a share).
+        outer: as a result's JSON has it, with `epsilon`, `delta`, `answers` and `liars` (a share),
+            and `other_tallies` where answers were reused.
             None, or one that is no less than `local`: readers are promised no more.
         read: what its readers see: "this result".
     """
     first = f"Towards the aggregator: at most epsilon {whole_nats_text(local)}"
     if outer is None or outer["epsilon"] >= local:
         return f"{first}; towards readers of {read}: no less is promised."
+    others = outer.get("other_tallies", 0)
+    if others:
+        tallies = "1 other tally" if others == 1 else f"{others:,} other tallies"
+        read = f"{read} and of {tallies} of its answers"
     return (
         f"{first}; towards readers of {read}: {_bound_text(outer)}"
         f" ({outer['answers']:,} answers{_liars_text(outer)})."

@@ -115,16 +115,21 @@ class OuterReleases:
             " WHERE number > ? ORDER BY number LIMIT ?",
             (after, most),
         )
-        return [
-            (
-                int(number),
-                OuterRelease(
-                    *(bytes(request), bytes(question), bytes(randomizer)),
-                    *(_unpacked(users), _unpacked(again)),
-                ),
-            )
-            for number, request, question, randomizer, users, again in rows
-        ]
+        return [(int(number), _release_of(*row)) for number, *row in rows]
+
+    def of_question(self, request: bytes) -> list[OuterRelease]:
+        """Return all releases of the frozen question of a request's tally, the oldest first.
+
+        Args:
+          request: digest of the request.
+        """
+        rows = list_rows(
+            self._dialect,
+            "SELECT request, question, randomizer, users, again FROM outer_releases WHERE question"
+            " = (SELECT question FROM outer_releases WHERE request = ?) ORDER BY number",
+            (request,),
+        )
+        return [_release_of(*row) for row in rows]
 
     def number(self) -> int:
         """Return the number of releases."""
@@ -179,6 +184,13 @@ class OuterReleases:
             return None
         epsilons, deltas = json.loads(row[0])
         return tuple(epsilons), tuple(deltas)
+
+
+def _release_of(
+    request: bytes, question: bytes, randomizer: bytes, users: bytes, again: bytes
+) -> OuterRelease:
+    digests = bytes(request), bytes(question), bytes(randomizer)
+    return OuterRelease(*digests, _unpacked(users), _unpacked(again))
 
 
 def _packed(users: NDArray[np.int64]) -> bytes:

@@ -2,51 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
+from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
-from askance_client.codec import decode_request
+from askance_client.codec import decode_request, digest_of
 from askance_client.queries import Schema
 from askance_client.randomizers import Randomizer
 
 
-def outer_of_transcript(transcript: Transcript, schema: Schema, delta: Fraction) -> Outer | None:
+@dataclass(frozen=True, slots=True)
+class EarlierAnswers:
+    """Reused answers of a tally, by all tallies of them.
+
+    Args:
+        hidden: answers of the smallest atom.
+        choices: the most values of tallies by which an atom may have been divided.
+        other_tallies: number of tallies of the same question, beside this one.
+    """
+
+    hidden: int
+    choices: int = 1
+    other_tallies: int = 0
+
+
+Account = Callable[[bytes, int], EarlierAnswers | None]
+"""Return what is known of a tally's answers by its request's digest and their number; None: they
+are not all in tallies that are known."""
+
+
+def no_account(request: bytes, answers: int) -> None:
+    """Know of no tally."""
+
+
+def outer_of_transcript(
+    transcript: Transcript, schema: Schema, delta: Fraction, account: Account = no_account
+) -> Outer | None:
     """Bound what a reader of a transcript's tallies, who sees no report, learns of any one user.
 
-    Privacy: as of one reading of these tallies; other releases of the same answers, and other
-        answers of the same users, are in the operator's account.
+    Privacy: as of one reading of these tallies, and of all tallies of those answers that were given
+        before; other answers of the same users are in the operator's account.
 
     Args:
         transcript: of a study, or of one of its epochs.
         schema: of the users' records.
         delta: of a person over all releases (see `delta_for`).
+        account: of the tallies of reused answers.
 
     Returns:
-        None where no less than the local epsilon holds: a tally is too small, holds answers that
-        were given before, or has a root from which single answers can be guessed.
+        None where no less than the local epsilon holds: a tally is too small, has answers from
+        before the account, or a root from which single answers can be guessed.
     """
-    if not may_be_bounded(transcript):
+    if any(tally.guessable for tally in _tallies(transcript)):
         return None
-    return outer_of(_least(list(batches_of(transcript, schema))), delta)
+    batches, others = [], 0
+    for batch, request, reused in _asked_batches(transcript, schema):
+        if reused:
+            known = account(request, batch.answers)
+            if known is None:
+                return None
+            batches.append(replace(batch, answers=known.hidden, choices=known.choices))
+            others += known.other_tallies
+        else:
+            batches.append(batch)
+    outer = outer_of(_least(batches), delta)
+    return None if outer is None else replace(outer, other_tallies=others)
 
 
-def outer_json(transcript: Transcript, schema: Schema, delta: Fraction) -> dict[str, Any]:
+def outer_json(
+    transcript: Transcript, schema: Schema, delta: Fraction, account: Account = no_account
+) -> dict[str, Any]:
     """Return the key `outer` of a result; empty where it does not hold."""
-    outer = outer_of_transcript(transcript, schema, delta)
+    outer = outer_of_transcript(transcript, schema, delta, account)
     return {} if outer is None else {"outer": outer.to_json()}
 
 
 def may_be_bounded(transcript: Transcript) -> bool:
     """Return whether all answers are fresh, and none can be guessed from a root."""
-    closed = (event for event in transcript.recorded if isinstance(event, Closed))
-    return not any(tally.reused or tally.guessable for event in closed for tally in event.tallies)
+    return not any(tally.reused or tally.guessable for tally in _tallies(transcript))
 
 
 def batches_of(transcript: Transcript, schema: Schema) -> Iterator[OuterBatch]:
     """Yield the closed groups; users of one range of the permutation are one cohort."""
+    return (batch for batch, _, _ in _asked_batches(transcript, schema))
+
+
+def _tallies(transcript: Transcript) -> Iterator[Tally]:
+    for event in transcript.recorded:
+        if isinstance(event, Closed):
+            yield from event.tallies
+
+
+def _asked_batches(
+    transcript: Transcript, schema: Schema
+) -> Iterator[tuple[OuterBatch, bytes, int]]:
+    """Yield the closed groups with their requests' digests and their reused answers."""
     asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
     cohorts: dict[tuple[int, int], int] = {}
     for event in transcript.recorded:
@@ -56,7 +110,8 @@ def batches_of(transcript: Transcript, schema: Schema) -> Iterator[OuterBatch]:
             cohort = cohorts.setdefault((group.start, group.stop), len(cohorts))
             if tally.answered:
                 randomizer = decode_request(group.payload, schema).randomizer
-                yield OuterBatch(randomizer, tally.answered, cohort)
+                batch = OuterBatch(randomizer, tally.answered, cohort)
+                yield batch, digest_of(group.payload), tally.reused
 
 
 def _least(batches: list[OuterBatch]) -> list[OuterBatch]:
@@ -67,14 +122,15 @@ def _least(batches: list[OuterBatch]) -> list[OuterBatch]:
     together: dict[int, list[OuterBatch]] = {}
     for batch in batches:
         together.setdefault(batch.cohort, []).append(batch)
-    alone: dict[Randomizer, OuterBatch] = {}
+    alone: dict[tuple[Randomizer, int], OuterBatch] = {}
     several: list[OuterBatch] = []
     for group in together.values():
         if len(group) > 1:
             several += group
             continue
         (batch,) = group
-        least = alone.setdefault(batch.randomizer, batch)
+        kind = batch.randomizer, batch.choices
+        least = alone.setdefault(kind, batch)
         if batch.answers < least.answers:
-            alone[batch.randomizer] = batch
+            alone[kind] = batch
     return [*alone.values(), *several]

@@ -28,9 +28,11 @@ def users(ordinals: Iterable[int]) -> Users:
 
 
 def released(*sets: Iterable[int]) -> Atoms:
-    atoms = Atoms(BIT)
-    for ordinals in sets:
-        atoms.release(users(ordinals), NONE)
+    """Release tallies of users who say that they had answered, if they have."""
+    atoms, before = Atoms(BIT), set[int]()
+    for ordinals in map(set, sets):
+        atoms.release(users(ordinals), users(ordinals & before))
+        before |= ordinals
     return atoms
 
 
@@ -75,6 +77,16 @@ def test_answers_from_before_the_account_hide_none() -> None:
     assert [atom_of(atoms, user).size for user in (0, 8, 9)] == [8, 1, 1]
     atoms.release(users(range(10)), users(range(10)))  # reused by now: the account knows them
     assert [atom_of(atoms, user).size for user in (0, 8, 9)] == [8, 1, 1]
+
+
+def test_a_second_answer_is_known_from_then_on() -> None:
+    """Users 0 to 4 are in tallies 1 and 3; 0 has drawn anew in tally 2, which has it too."""
+    atoms = released(range(10))
+    drawn = atoms.release(users([0, *range(5, 10)]), users(range(5, 10)))
+    assert drawn.tolist() == [0]
+    assert atoms.release(users(range(10)), users(range(10))).tolist() == []
+    assert [atom_of(atoms, user).size for user in (0, 1, 9)] == [1, 4, 5]
+    assert atom_of(atoms, 1).first == 9
 
 
 def test_atoms_are_the_users_with_equal_patterns() -> None:

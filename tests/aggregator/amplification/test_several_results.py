@@ -82,7 +82,7 @@ def test_two_epochs_hold_for_every_population(users: int, delta: Fraction) -> No
 
 
 def test_the_bound_by_loss_distributions_is_close() -> None:
-    """Of two users at delta .1 the worst population has .0994 at the epsilon that is stated."""
+    """At the epsilon that is stated for two users at delta .1 the worst population has .0994."""
     steps = FixedSteps.of([[BIT]], 2).epsilon(2, Fraction(1, 10), ALL_HONEST)
     assert steps is not None
     assert 0.097 <= worst_delta(steps, 2) <= 0.1
@@ -170,3 +170,37 @@ def test_no_more_than_the_local_epsilons_is_stated() -> None:
     assert outer_of_epochs([epoch(1)] * 2, 3, none, MILLIONTH) is None
     assert outer_of_signed(3, none, MILLIONTH) is None
     assert outer_of_signed(3, FixedSteps.of([[BIT]], 2), MILLIONTH) is None
+
+
+def divided_delta(epsilon: float) -> float:
+    """Return the worst mass of four answers of which two are released again, chosen by a look.
+
+    User 0 is in all. After a tally of 2 or more the second tally is of users 0 and 1, else of 0
+    and 3.
+    """
+    worst = 0.0
+    for bits in product((0, 1), repeat=3):
+        masses: dict[tuple[int, int], list[float]] = {}
+        for own in (0, 1):
+            for says in product((0, 1), repeat=4):
+                chance = 1.0
+                for said, true in zip(says, (own, *bits), strict=True):
+                    chance *= _SAYS_ONE if said == true else 1 - _SAYS_ONE
+                tally = sum(says)
+                seen = tally, says[0] + says[1 if tally >= 2 else 3]
+                masses.setdefault(seen, [0.0, 0.0])[own] += chance
+        for one in (0, 1):
+            beyond = (m[one] - exp(epsilon) * m[1 - one] for m in masses.values())
+            worst = max(worst, sum(max(0.0, mass) for mass in beyond))
+    return worst
+
+
+def test_reused_answers_that_were_divided_hold_and_reuse_as_fresh_would_be_found() -> None:
+    """A tally of four bits has five values: the atom is of two, at a fifth of delta."""
+    delta = Fraction(1, 5)
+    divided = outer_of([OuterBatch(BIT, 2, choices=5)], delta, ALL_HONEST)
+    assert divided is not None
+    assert divided_delta(divided.epsilon) <= delta
+    fresh = outer_of([OuterBatch(BIT, 4)], delta, ALL_HONEST)
+    assert fresh is not None
+    assert divided_delta(fresh.epsilon) > delta

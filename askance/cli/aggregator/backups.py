@@ -91,7 +91,9 @@ _RESTORES = (
     "Makes the configured store of a backup: a SQLite file where none is, or a PostgreSQL database"
     " without devices and studies. Whatever came after the backup is not in it: devices deliver"
     " again what they are asked for, from their ledgers and without a second charge. The restored"
-    " audit log goes on with an entry of it."
+    " audit log goes on with an entry of it. A backup of before the store's move (migrate --to) is"
+    " refused if the move was noted in this folder. Nothing else is checked: before you restore,"
+    " end every aggregator that serves from the store of the backup, wherever it is now."
 )
 
 
@@ -105,18 +107,29 @@ def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         description=_RESTORES,
     )
     restore.add_argument("file", type=Path, metavar="FILE", help="the backup")
+    restore.add_argument(
+        "--before-move",
+        action="store_true",
+        help="restore one of before the store's move: the moved store is given up",
+    )
     add_configuration(restore)
     add_store(restore)
 
 
 def _restore(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
+    from askance_aggregator.server.process.moved_store import MovedStore
     from askance_aggregator.store import open_backup
 
-    store = configuration_of(arguments).store
+    folder: Path = arguments.config.parent
+    store, moved = configuration_of(arguments).store, MovedStore.read(folder)
     with open_backup(arguments.file) as backup:
+        if moved is not None and not arguments.before_move:
+            moved.check_backup(backup.manifest.at_unix_s, f"backup {arguments.file}")
         store.restore(backup, system_now_s())
         note_command(store, "restore", str(arguments.file), "done")
+        if moved is not None and arguments.before_move:
+            moved.forget(folder)
         print_manifest(arguments.file, backup.manifest.to_json(), arguments)
     if not arguments.json:
         print(f"restored into {store}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import (
     add_command,
@@ -14,6 +16,9 @@ from askance.cli.aggregator.common import (
 )
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
+
+if TYPE_CHECKING:
+    from askance_aggregator.server.process.moved_store import MovedStore
 
 _ACTION = "migrate"
 _MIGRATES = (
@@ -64,10 +69,23 @@ def _migrate(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _note_in_folder(moved: MovedStore, configuration: Path) -> None:
+    """Note a move beside the configuration, for `serve` and `restore`."""
+    try:
+        moved.write(configuration.parent)
+    except OSError as error:
+        print(
+            f"askance: warning: {configuration.parent}: the move cannot be noted there"
+            f" ({error.strerror}); a backup from before it can be restored and served unnoticed",
+            file=sys.stderr,
+        )
+
+
 def _move(arguments: argparse.Namespace) -> int:
     from askance.cli.progress import working
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.callers.recorder import record_command
+    from askance_aggregator.server.process.moved_store import MovedStore
     from askance_aggregator.store import (
         MOVE_ID_BYTES,
         AuditLog,
@@ -75,6 +93,7 @@ def _move(arguments: argparse.Namespace) -> int:
         move_store,
         store_location,
     )
+    from askance_aggregator.store.audit import BEGUN
 
     try:
         target = store_location(arguments.to, Path.cwd())
@@ -87,6 +106,9 @@ def _move(arguments: argparse.Namespace) -> int:
 
     def note(log: AuditLog, outcome: str) -> None:
         record_command(log, _ACTION, subject, now_s=system_now_s, outcome=outcome)
+        entry = log.head() if outcome == BEGUN else None
+        if entry is not None:  # in every store that goes on from here, and in none of before
+            _note_in_folder(MovedStore.of(entry, str(target), system_now_s()), arguments.config)
 
     with working("moving the store") as show:
         context = MoveContext(os.urandom(MOVE_ID_BYTES), system_now_s(), note, show)
@@ -108,5 +130,5 @@ def _move(arguments: argparse.Namespace) -> int:
         f" {counted(moved.audit_entries, 'entry')}"
     )
     print(f'  next: set store = "{target}" in {arguments.config}, and start the aggregator')
-    print("  the old store is refused from now on")
+    print("  the old store is refused from now on, and so are its backups where this is known")
     return 0

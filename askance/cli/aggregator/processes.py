@@ -46,6 +46,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     configuration = configuration_of(arguments)
     from askance_aggregator.server.process.logs import logs_to
+    from askance_aggregator.server.process.moved_store import MovedStore
     from askance_aggregator.server.process.process import Listening, draining_at_signals, serve
     from askance_aggregator.server.process.process_file import process_file, process_path
     from askance_aggregator.server.process.reloading import Rereading
@@ -63,7 +64,13 @@ def _serve(arguments: argparse.Namespace) -> int:
         process_file(process_path(arguments.config)),
         draining_at_signals() as stopping,
     ):
-        serve(configuration, stopping=stopping, ready=ready, rereading=rereading)
+        serve(
+            configuration,
+            stopping=stopping,
+            ready=ready,
+            rereading=rereading,
+            moved=MovedStore.read(arguments.config.parent),
+        )
     gc.freeze()  # the process ends: a collection of what a flood has left would take a second
     return 0
 

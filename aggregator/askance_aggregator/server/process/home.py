@@ -29,6 +29,7 @@ from askance_aggregator.server.process.certificates import devices_authority, se
 from askance_aggregator.server.process.configuration import Configuration, read_configuration
 from askance_aggregator.server.process.declared_file import PREFIX
 from askance_aggregator.server.process.files import NotOperable
+from askance_aggregator.server.process.moved_store import MOVED_NOTE
 from askance_aggregator.server.process.tokens import KEY_BYTES
 from askance_aggregator.store import PostgresqlLocation, SqliteStore
 from askance_client.addresses import Address
@@ -109,9 +110,10 @@ class AggregatorHome:
 def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> Path:
     """Make the folder of another replica of an aggregator: its files, under another name.
 
-    It has copies of the files in the folder that the first one's configuration names, of `ca.pem`
-    and of `analyst.pub`. The configuration differs in `replica` and in addresses: on another host
-    the devices' port and that of metrics are the same, on the same host they follow `listen`.
+    It has copies of the files in the folder that the first one's configuration names, of `ca.pem`,
+    of `analyst.pub`, and of the note of a move. The configuration differs in `replica` and in
+    addresses: on another host the devices' port and that of metrics are the same, on the same host
+    they follow `listen`.
 
     Args:
       folder: absent or empty.
@@ -145,7 +147,7 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
     if before.metrics is not None and here:
         addresses["metrics"] = str(before.metrics.at_port(listen.port and listen.port + 1))
     text = (first / CONFIGURATION).read_text(encoding="utf-8")
-    named = {AUTHORITY, ANALYST_PUBLIC, *_texts(tomllib.loads(text))}
+    named = {AUTHORITY, ANALYST_PUBLIC, MOVED_NOTE, *_texts(tomllib.loads(text))}
     files = [file for file in sorted(named) if _is_file_beside(first, file)]
     with _making(folder) as beside:
         for file in files:

@@ -50,6 +50,7 @@ from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.health import Health
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.metrics import MetricsPage, PrometheusObserver
+from askance_aggregator.server.process.moved_store import MovedStore
 from askance_aggregator.server.process.reloading import (
     CurrentEnrolment,
     Reloader,
@@ -124,12 +125,14 @@ def serve(
     stopping: threading.Event,
     ready: Callable[[Listening], None],
     rereading: Rereading,
+    moved: MovedStore | None = None,
     now_s: Callable[[], int] = system_now_s,
 ) -> None:
     """Serve until `stopping` is set, then drain: end calls, and commit what has arrived.
 
     Open studies stay open in the store; the next process resumes them. `ready` is called once, when
     every service answers; `rereading` says when and from where the configuration is read again.
+    `moved` is the last move of the store that is known; a store from before it is not served.
 
     Raises:
       NotOperable: a file, an address or a key that is needed is missing or in use.
@@ -145,7 +148,7 @@ def serve(
         observer, sending = _instruments(configuration.telemetry, registry, configuration.listen)
         health = Health()
         failures = Failures(observer, health.failing_soon)
-        store = _open_store(configuration, failures, held)
+        store = _open_store(configuration, failures, held, moved)
         held.enter_context(sending)  # ends before the store, which its metrics read
         _show_store(store, observer)
         held.enter_context(
@@ -214,10 +217,14 @@ def draining_at_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _open_store(configuration: Configuration, failures: Failures, held: ExitStack) -> Store:
+def _open_store(
+    configuration: Configuration, failures: Failures, held: ExitStack, moved: MovedStore | None
+) -> Store:
     """Open the store as a replica with a name, until `held` ends."""
     store = configuration.store.open(failures)
     held.callback(store.close)
+    if moved is not None:
+        moved.check(store.audit, f"store {configuration.store}")
     store.replicas.register(
         configuration.replica or f"{socket.gethostname()}:{os.getpid()}",
         needs_approval=configuration.approval,

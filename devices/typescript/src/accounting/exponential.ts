@@ -34,11 +34,7 @@ export function expBounds(nano: bigint, bits: number): [bigint, bigint] {
 }
 
 /** Bound e^(numerator/denominator) * 2^places, the argument at most 1/16, by Taylor. */
-function taylorBounds(
-  numerator: bigint,
-  denominator: bigint,
-  places: bigint,
-): [bigint, bigint] {
+function taylorBounds(numerator: bigint, denominator: bigint, places: bigint): [bigint, bigint] {
   const one = 1n << places;
   let [low, high, lowTerm, highTerm] = [one, one, one, one];
   // Once the upper term is one unit, the terms after it sum to less than it: their ratio is below

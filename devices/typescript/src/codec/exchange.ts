@@ -37,7 +37,8 @@ export function decodeRequest(payload: Uint8Array, schema: Schema): Request {
   const message = parse(RequestSchema, payload);
   const query = decodeQuery(message.query, schema);
   const randomizer = decodeRandomizer(message.randomizer ?? { family: { case: undefined } });
-  return { ...message, query, randomizer, coins: randomizer.coins + roundingCoins(query, randomizer) };
+  const coins = randomizer.coins + roundingCoins(query, randomizer);
+  return { ...message, query, randomizer, coins };
 }
 
 /**

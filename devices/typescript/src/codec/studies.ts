@@ -2,7 +2,8 @@
 
 import { InvalidParameter, RemoteProtocolError } from "../errors.js";
 import { gcd, joined } from "../integers.js";
-import { DEFAULT_ANSWERS, MAX_WAVES, Repeat, type SignedStudy, type StudyTerms } from "../messages.js";
+import type { SignedStudy, StudyTerms } from "../messages.js";
+import { DEFAULT_ANSWERS, MAX_WAVES, Repeat } from "../messages.js";
 import {
   SchemaSchema,
   type Field as FieldMessage,
@@ -73,25 +74,16 @@ function decodeField({ type, required }: FieldMessage): Field {
  */
 export function decodeStudy(data: Uint8Array): StudyTerms {
   const message = parse(StudySchema, data);
-  if (message.nonce.length !== NONCE_BYTES) {
-    throw new RemoteProtocolError(`study: expected a nonce of ${NONCE_BYTES} bytes`);
-  }
-  if (message.budgetNanoNats === 0n) {
-    throw new RemoteProtocolError("study: expected a budget above 0 nano-nats, found 0");
-  }
-  if (message.expiresUnixS <= 0n) {
-    throw new RemoteProtocolError("study: expected an expiry, found none");
-  }
-  if (!isSorted(message.parameters.map((parameter) => parameter.name))) {
-    throw new RemoteProtocolError("study: expected parameters sorted by name, none twice");
-  }
+  expect(message.nonce.length === NONCE_BYTES, `a nonce of ${NONCE_BYTES} bytes`);
+  expect(message.budgetNanoNats > 0n, "a budget above 0 nano-nats, found 0");
+  expect(message.expiresUnixS > 0n, "an expiry, found none");
+  const parameters = message.parameters.map(({ name }) => name);
+  expect(isSorted(parameters), "parameters sorted by name, none twice");
   const schema = decodeSchema(message.schema ?? { name: "", version: 0, fields: [] });
-  if (!isSorted(message.fields) || !message.fields.every((name) => schema.fields.has(name))) {
-    throw new RemoteProtocolError("study: expected fields of its schema sorted, none twice");
-  }
-  if (message.distribution !== "" && !DISTRIBUTION.test(message.distribution)) {
-    throw new RemoteProtocolError("study: expected a distribution as name==version, found none");
-  }
+  expect(isSorted(message.fields), "fields sorted, none twice");
+  expect(message.fields.every((name) => schema.fields.has(name)), "fields of its schema");
+  const { distribution } = message;
+  expect(distribution === "" || DISTRIBUTION.test(distribution), "a distribution as name==version");
   if (message.conduct !== undefined) {
     checkConduct(message.conduct);
   }
@@ -102,6 +94,13 @@ export function decodeStudy(data: Uint8Array): StudyTerms {
     repeat: repeat && new Repeat(repeat.everyDays, repeat.epochs, repeat.first),
     mostAnswers: message.mostAnswers || DEFAULT_ANSWERS,
   };
+}
+
+/** Throw RemoteProtocolError unless a condition holds. */
+function expect(holds: boolean, expected: string): asserts holds {
+  if (!holds) {
+    throw new RemoteProtocolError(`study: expected ${expected}`);
+  }
 }
 
 /** True if texts ascend by code points, which UTF-8 keeps and UTF-16 does not. */
@@ -115,12 +114,8 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
 }
 
 function checkConduct({ beta, confidence, leastAnswers, waves }: Conduct): void {
-  if (waves === 1 || waves > MAX_WAVES) {
-    throw new RemoteProtocolError(`study: expected 0 or 2 to ${MAX_WAVES} waves`);
-  }
-  if (leastAnswers >= MAX_I63) {
-    throw new RemoteProtocolError("study: expected less than 2^63 least answers");
-  }
+  expect(waves !== 1 && waves <= MAX_WAVES, `0 or 2 to ${MAX_WAVES} waves`);
+  expect(leastAnswers < MAX_I63, "less than 2^63 least answers");
   for (const text of [beta, confidence]) {
     const found = text.length <= MAX_FRACTION ? FRACTION.exec(text) : null;
     const [numerator, denominator] = [BigInt(found?.[1] ?? "0"), BigInt(found?.[2] ?? "1")];

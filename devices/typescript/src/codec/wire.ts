@@ -122,8 +122,8 @@ function scalarIn(field: Field, item: unknown): unknown {
   if (varint === undefined || typeof varint.zero === "boolean") {
     return typeof item === (varint ? "boolean" : "string") ? item : undefined;
   }
-  const isWhole = typeof item === "string" ? /^-?[0-9]{1,20}$/.test(item) : Number.isSafeInteger(item);
-  if (!isWhole) {
+  const isText = typeof item === "string" && /^-?[0-9]{1,20}$/.test(item);
+  if (!isText && !Number.isSafeInteger(item)) {
     return undefined;
   }
   const number = BigInt(item as string | number);
@@ -251,7 +251,7 @@ function readSmall(data: Uint8Array, from: number): number {
 }
 
 function malformed(kind: MessageKind<unknown>): RemoteProtocolError {
-  return new RemoteProtocolError(`${kind.name}: expected a message of known fields, found other bytes`);
+  return new RemoteProtocolError(`${kind.name}: expected its known fields, found other bytes`);
 }
 
 /** A field's records in a message; none for a default. */

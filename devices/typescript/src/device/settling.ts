@@ -252,12 +252,7 @@ function offEpoch(repeat: Repeat | undefined, epoch: number, day: number): Refus
 }
 
 /** A refusal when the clock cannot be right, or the study has expired. */
-function untimely(
-  study: ExaminedStudy,
-  atS: number,
-  nowS: number,
-  lastS: number,
-): Refusal | null {
+function untimely(study: ExaminedStudy, atS: number, nowS: number, lastS: number): Refusal | null {
   if (atS < lastS) {
     // A clock set back would revive expired studies: wait until it passes the last charge.
     return new Refusal(

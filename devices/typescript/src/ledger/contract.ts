@@ -1,5 +1,7 @@
 /** The contract of a ledger, and the limits that every charge is held to. */
 
+import type { Posting } from "./postings.js";
+
 /** The most charged answers of one member, ever. */
 export const MAX_ANSWERS = 1 << 16;
 
@@ -67,17 +69,12 @@ export function totalsAfter(totals: Totals, nanoNats: bigint, weight: number, ow
  * `question` is the key under which the symbol is frozen; `payload` is kept once per request, and
  * `studyBytes` once per study.
  */
-export interface Charge {
-  readonly request: string;
-  readonly study: string;
-  readonly question: string;
-  readonly atS: number;
-  readonly nanoNats: bigint;
-  readonly symbol: Uint8Array;
-  readonly weight: number;
+export interface Charge extends Pick<Posting, Charged> {
   readonly payload: Uint8Array;
   readonly studyBytes: Uint8Array;
 }
+
+type Charged = "request" | "study" | "question" | "atS" | "nanoNats" | "symbol" | "weight";
 
 /** All that a ledger knows that bears on one request; null: there is none. */
 export interface Standing {
@@ -88,15 +85,7 @@ export interface Standing {
 
 /** The limit that a charge would pass. Nothing was spent and nothing stored. */
 export type Overrun =
-  | "life"
-  | "answers"
-  | "window"
-  | "day"
-  | "study"
-  | "epoch"
-  | "study answers"
-  | "work"
-  | "space";
+  "life" | "answers" | "window" | "day" | "study" | "epoch" | "study answers" | "work" | "space";
 
 /** (symbol, charged, spent by the study so far, sequence) -> the report's bytes. */
 export type Compose = (

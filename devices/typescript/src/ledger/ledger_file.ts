@@ -226,7 +226,8 @@ export class LedgerFile {
     if (charge.nanoNats < 1n) {
       throw new InvalidParameter("charge: expected 1 nano-nat or more, got less");
     }
-    const { request, question, study, atS, nanoNats, symbol, weight } = charge;
+    const { payload, studyBytes, ...charged } = charge;
+    const { request, question, study, atS, nanoNats, symbol, weight } = charged;
     const rows = this.#member(member);
     const day = Math.floor(atS / SECONDS_PER_DAY);
     const standing = rows.standing(request, question, study, day, limits);
@@ -240,7 +241,7 @@ export class LedgerFile {
     if (past !== null) {
       return past;
     }
-    const size = charge.payload.length;
+    const size = payload.length;
     const isKept = this.#payloads.has(request);
     if (!isKept && !this.#hasRoom(study, size)) {
       return "space";
@@ -249,12 +250,11 @@ export class LedgerFile {
     const spent = (limits.epoch === null ? totals.study : totals.epoch) + nanoNats;
     const sequence = rows.chain(enrolment).sequence + 1;
     const report = compose(symbol, nanoNats, spent, sequence);
-    const fields = { atS, nanoNats, request, study, question, symbol, report, weight };
     const kept = {
-      ...(isKept ? {} : { payload: charge.payload }),
-      ...(this.#sizes.has(study) ? {} : { study: charge.studyBytes }),
+      ...(isKept ? {} : { payload }),
+      ...(this.#sizes.has(study) ? {} : { study: studyBytes }),
     };
-    await this.#append(member, enrolment, "answer", 1, fields, kept);
+    await this.#append(member, enrolment, "answer", 1, { ...charged, report }, kept);
     this.#keep({ digest: request, study, size });
     return report;
   }

@@ -40,10 +40,7 @@ export interface Posting {
 }
 
 /** The hash of a row after a row with the hash `before` in the same chain. */
-export async function postingHash(
-  row: Omit<Posting, "hash">,
-  before: string,
-): Promise<string> {
+export async function postingHash(row: Omit<Posting, "hash">, before: string): Promise<string> {
   const fields = [
     utf8(String(row.place)),
     utf8(row.member),

@@ -138,9 +138,7 @@ export class Consents {
   }
 
   #decide(known: KnownStudy, decision: ConsentDecision): Promise<KnownStudy> {
-    return this.#alone(() =>
-      this.#write({ ...(this.#studies.get(known.key) ?? known), decision }),
-    );
+    return this.#alone(() => this.#write({ ...(this.#studies.get(known.key) ?? known), decision }));
   }
 
   /** Keep a study that was asked about, and its first questions, if there is room. */

@@ -96,6 +96,8 @@ const bit = (holds: boolean): bigint => (holds ? 1n : 0n);
 const PAIRS: { readonly [op in Op]?: (a: bigint, b: bigint) => bigint } = {
   [Op.ADD]: (a, b) => a + b,
   [Op.SUBTRACT]: (a, b) => a - b,
+  [Op.AND]: (a, b) => a & b,
+  [Op.OR]: (a, b) => a | b,
   [Op.LESS]: (a, b) => bit(a < b),
   [Op.LESS_EQUAL]: (a, b) => bit(a <= b),
   [Op.EQUAL]: (a, b) => bit(a === b),
@@ -116,10 +118,6 @@ function compileNode(node: ExpressionNode): Step {
     }
     case Op.MULTIPLY:
       return (slots) => slots[i]! * slots[j]!;
-    case Op.AND:
-      return (slots) => slots[i]! & slots[j]!;
-    case Op.OR:
-      return (slots) => slots[i]! | slots[j]!;
     case Op.NOT:
       return (slots) => 1n - slots[i]!;
     case Op.NEGATE:

@@ -6,18 +6,11 @@
  */
 
 import { InvalidParameter } from "../errors.js";
-import { clamp, magnitude } from "../integers.js";
+import { clamp, greatest, magnitude } from "../integers.js";
 import { CanonicalBytes, utf8 } from "./canonical.js";
 import { exactRatio, stripped, toGrid } from "./exact.js";
 import { Kind } from "./kinds.js";
-import {
-  MAX_BITS,
-  MAX_FRAC,
-  MAX_LABELS,
-  MAX_LABEL_BYTES,
-  MAX_MAGNITUDE,
-  WORD,
-} from "./limits.js";
+import { MAX_BITS, MAX_FRAC, MAX_LABELS, MAX_LABEL_BYTES, MAX_MAGNITUDE, WORD } from "./limits.js";
 
 export const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const NEVER_LABELS = new Set(["", "?"]); // how data files write "nothing here", whatever the column
@@ -51,6 +44,13 @@ export interface Field {
   encode(value: unknown): GridValue | undefined;
 }
 
+/** Throw InvalidParameter unless a condition holds. */
+function expect(holds: boolean, expected: string): asserts holds {
+  if (!holds) {
+    throw new InvalidParameter(expected);
+  }
+}
+
 /** A single 0 or 1. */
 export class Bit implements Field {
   readonly type: ValueType = { kind: Kind.BOOLEAN, frac: 0, low: 0n, high: 1n };
@@ -76,9 +76,7 @@ export class Bits implements Field {
     readonly width: number,
     readonly required = false,
   ) {
-    if (!(width >= 1 && width <= MAX_BITS)) {
-      throw new InvalidParameter(`Bits expects a width in 1..${MAX_BITS}, found ${width}`);
-    }
+    expect(width >= 1 && width <= MAX_BITS, `Bits expects a width in 1..${MAX_BITS}, found ${width}`);
     this.type = { kind: Kind.BITS, frac: 0, low: 0n, high: 1n, width };
   }
 
@@ -125,17 +123,12 @@ export class Category implements Field {
       throw new InvalidParameter(`Category expects 1..${MAX_LABELS} labels, found ${labels.length}`);
     }
     for (const [position, label] of labels.entries()) {
-      if (NEVER_LABELS.has(stripped(label))) {
-        throw new InvalidParameter(`label ${position} stands for a missing value`);
-      }
-      if (utf8(label).length > MAX_LABEL_BYTES) {
-        throw new InvalidParameter(`label ${position} expects at most ${MAX_LABEL_BYTES} bytes`);
-      }
+      expect(!NEVER_LABELS.has(stripped(label)), `label ${position} stands for a missing value`);
+      const size = utf8(label).length;
+      expect(size <= MAX_LABEL_BYTES, `label ${position} expects at most ${MAX_LABEL_BYTES} bytes`);
       this.indices.set(label, BigInt(position));
     }
-    if (this.indices.size < labels.length) {
-      throw new InvalidParameter("Category expects distinct labels, found a label twice");
-    }
+    expect(this.indices.size === labels.length, "Category expects distinct labels, found one twice");
     this.type = { kind: Kind.CATEGORY, frac: 0, low: 0n, high: BigInt(labels.length) - 1n, labels };
   }
 
@@ -178,15 +171,10 @@ abstract class Numeric implements Field {
   abstract readonly required: boolean;
 
   constructor(low: bigint, high: bigint, frac: number) {
-    if (!(frac >= 0 && frac <= MAX_FRAC)) {
-      throw new InvalidParameter(`Real expects frac_bits in 0..${MAX_FRAC}, found ${frac}`);
-    }
-    if (low >= high) {
-      throw new InvalidParameter("a number expects low < high, found low >= high");
-    }
-    if (magnitude(low) >= MAX_MAGNITUDE || magnitude(high) >= MAX_MAGNITUDE) {
-      throw new InvalidParameter("a number expects bounds below 2^62 grid units");
-    }
+    expect(frac >= 0 && frac <= MAX_FRAC, `Real expects frac_bits in 0..${MAX_FRAC}, found ${frac}`);
+    expect(low < high, "a number expects low < high, found low >= high");
+    const farthest = greatest(magnitude(low), magnitude(high));
+    expect(farthest < MAX_MAGNITUDE, "a number expects bounds below 2^62 grid units");
     this.type = { kind: Kind.NUMBER, frac, low, high };
   }
 

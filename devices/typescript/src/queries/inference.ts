@@ -57,11 +57,17 @@ export function infer(parts: Parts): ValueType {
   const [rule, args, constants = 0, statesGrid = false] = shape;
   checkCount(parts.op, "arguments", parts.args.length, args);
   checkCount(parts.op, "constants", parts.constants.length, constants);
-  if (!(parts.grid >= 0 && parts.grid <= (statesGrid ? MAX_FRAC : 0))) {
-    throw new InvalidQuery(`${Op[parts.op]} expects another grid, found ${parts.grid} bits`);
-  }
+  const isGrid = parts.grid >= 0 && parts.grid <= (statesGrid ? MAX_FRAC : 0);
+  expect(isGrid, parts.op, `another grid, found ${parts.grid} bits`);
   bounded(parts.op, ...parts.constants);
   return rule(parts);
+}
+
+/** Throw InvalidQuery unless a condition of an operation holds. */
+function expect(holds: boolean, op: Op, expected: string): void {
+  if (!holds) {
+    throw new InvalidQuery(`${Op[op]} expects ${expected}`);
+  }
 }
 
 /** Refuse a value that 64 bits could not hold with room for one addition. */
@@ -75,19 +81,15 @@ function bounded(op: Op, ...values: readonly bigint[]): void {
 
 function checkCount(op: Op, of: string, found: number, expected: Count): void {
   const [low, high] = typeof expected === "number" ? [expected, expected] : expected;
-  if (found < low || found > high) {
-    throw new InvalidQuery(`${Op[op]} expects ${low}..${high} ${of}, found ${found}`);
-  }
+  expect(found >= low && found <= high, op, `${low}..${high} ${of}, found ${found}`);
 }
 
 function expectKind(parts: Parts, position: number, kinds: readonly Kind[]): ExpressionNode {
   const arg = parts.args[position]!;
-  if (!kinds.includes(arg.type.kind)) {
-    const expected = kinds.map((kind) => Kind[kind]).join(" or ");
-    throw new InvalidQuery(
-      `${Op[parts.op]} expects ${expected} as argument ${position + 1}, found ${Kind[arg.type.kind]}`,
-    );
-  }
+  const { kind } = arg.type;
+  const expected = kinds.map((one) => Kind[one]).join(" or ");
+  const place = `as argument ${position + 1}`;
+  expect(kinds.includes(kind), parts.op, `${expected} ${place}, found ${Kind[kind]}`);
   return arg;
 }
 
@@ -121,9 +123,7 @@ function numbers(parts: Parts): { frac: number; ends: Ends[] } {
 
 function number(op: Op, frac: number, ends: readonly bigint[]): ValueType {
   bounded(op, ...ends);
-  if (frac > MAX_FRAC) {
-    throw new InvalidQuery(`${Op[op]} needs a grid of 2^-${frac}, finer than 2^-${MAX_FRAC}`);
-  }
+  expect(frac <= MAX_FRAC, op, `a grid of 2^-${MAX_FRAC} or coarser, found 2^-${frac}`);
   return { kind: Kind.NUMBER, frac, low: ends.reduce(least), high: ends.reduce(greatest) };
 }
 
@@ -143,10 +143,8 @@ function constant(parts: Parts): ValueType {
 
 function component(parts: Parts): ValueType {
   const bits = expectKind(parts, 0, [Kind.BITS]);
-  const position = parts.constants[0]!;
-  if (position < 0n || position >= BigInt(bits.type.width!)) {
-    throw new InvalidQuery(`COMPONENT expects one of 0..${bits.type.width! - 1}`);
-  }
+  const [position, width] = [parts.constants[0]!, bits.type.width!];
+  expect(position >= 0n && position < BigInt(width), parts.op, `one of 0..${width - 1}`);
   return BOOLEAN;
 }
 
@@ -183,11 +181,7 @@ function equal(parts: Parts): ValueType {
 }
 
 /** Two categories with the same labels, or a category and the index of one of its labels. */
-function commonLabels(
-  op: Op,
-  a: ExpressionNode,
-  b: ExpressionNode,
-): readonly string[] | undefined {
+function commonLabels(op: Op, a: ExpressionNode, b: ExpressionNode): readonly string[] | undefined {
   if (a.type.kind !== Kind.CATEGORY) {
     [a, b] = [b, a];
   }
@@ -197,15 +191,12 @@ function commonLabels(
       return undefined;
     }
     // Equal labels are one object (see Schema): no query makes a device compare long lists.
-    if (labels !== others) {
-      throw new InvalidQuery(`${Op[op]} expects categories with the same labels`);
-    }
+    expect(labels === others, op, "categories with the same labels");
     return labels;
   }
   const index = b.type.low;
-  if (b.op !== Op.CONSTANT || b.type.frac || index < a.type.low || index > a.type.high) {
-    throw new InvalidQuery(`${Op[op]} expects beside a category one of its labels or another`);
-  }
+  const isLabel = !b.type.frac && index >= a.type.low && index <= a.type.high;
+  expect(b.op === Op.CONSTANT && isLabel, op, "beside a category one of its labels or another");
   return a.type.labels;
 }
 
@@ -243,9 +234,7 @@ function clip(parts: Parts): ValueType {
   const frac = Math.max(x.type.frac, parts.grid);
   const [low, high] = parts.constants.map((end) => moved(end, parts.grid, frac)) as [bigint, bigint];
   bounded(parts.op, low, high);
-  if (low > high) {
-    throw new InvalidQuery("CLIP expects low <= high, found low > high");
-  }
+  expect(low <= high, parts.op, "low <= high, found low > high");
   const [ends] = aligned(parts.op, frac, [x]);
   return number(parts.op, frac, ends!.map((end) => clamp(end, low, high)));
 }
@@ -253,9 +242,7 @@ function clip(parts: Parts): ValueType {
 function round(parts: Parts): ValueType {
   const x = expectKind(parts, 0, NUMERIC);
   const shift = x.type.frac - parts.grid;
-  if (shift <= 0) {
-    throw new InvalidQuery(`ROUND expects a grid coarser than 2^-${x.type.frac}`);
-  }
+  expect(shift > 0, parts.op, `a grid coarser than 2^-${x.type.frac}`);
   const half = 1n << BigInt(shift - 1);
   bounded(parts.op, x.type.low + half, x.type.high + half);
   const ends = [x.type.low, x.type.high].map((end) => (end + half) >> BigInt(shift));
@@ -277,9 +264,8 @@ function parity(parts: Parts): ValueType {
   const words = Math.ceil(width / WORD);
   checkCount(parts.op, "constants", parts.constants.length, words);
   for (const [position, word] of parts.constants.entries()) {
-    if (word < 0n || word >> BigInt(Math.min(WORD, width - position * WORD))) {
-      throw new InvalidQuery(`PARITY expects a mask of ${width} bits`);
-    }
+    const bits = BigInt(Math.min(WORD, width - position * WORD));
+    expect(word >= 0n && word >> bits === 0n, parts.op, `a mask of ${width} bits`);
   }
   return BOOLEAN;
 }
@@ -311,9 +297,7 @@ function bucketize(parts: Parts): ValueType {
   aligned(parts.op, frac, [x]);
   const edges = parts.constants.map((edge) => moved(edge, parts.grid, frac));
   bounded(parts.op, ...edges);
-  if (edges.some((edge, i) => i > 0 && edges[i - 1]! >= edge)) {
-    throw new InvalidQuery("BUCKETIZE expects increasing edges");
-  }
+  expect(edges.every((edge, i) => !i || edges[i - 1]! < edge), parts.op, "increasing edges");
   return { kind: Kind.CATEGORY, frac: 0, low: 0n, high: BigInt(edges.length) };
 }
 
@@ -329,9 +313,7 @@ function index(parts: Parts): ValueType {
 
 function vector(parts: Parts): ValueType {
   const { frac } = numbers(parts);
-  if (parts.grid < frac) {
-    throw new InvalidQuery(`VECTOR expects a grid of at least its components' ${frac} bits`);
-  }
+  expect(parts.grid >= frac, parts.op, `a grid of at least its components' ${frac} bits`);
   const ends = aligned(parts.op, parts.grid, parts.args).flat();
   return {
     kind: Kind.VECTOR,

@@ -10,6 +10,7 @@
  */
 
 import { InvalidQuery } from "../errors.js";
+import { magnitude } from "../integers.js";
 import { CanonicalBytes, utf8 } from "./canonical.js";
 import { infer, type ExpressionNode } from "./inference.js";
 import { Op } from "./kinds.js";
@@ -35,62 +36,55 @@ export interface Carried {
  * deep, a possible overflow, or not in the canonical order.
  */
 export function rebuild(nodes: readonly Carried[], schema: Schema): readonly ExpressionNode[] {
-  if (nodes.length < 1 || nodes.length > MAX_NODES) {
-    throw new InvalidQuery(`a program expects 1..${MAX_NODES} nodes, found ${nodes.length}`);
-  }
+  const program = "a program";
+  const isList = nodes.length >= 1 && nodes.length <= MAX_NODES;
+  expect(isList, program, `1..${MAX_NODES} nodes, found ${nodes.length}`);
   const built: ExpressionNode[] = [];
   const known = new Set<string>();
   let weight = 0;
   for (const node of nodes) {
     weight += 1 + node.args.length + node.constants.length;
-    if (weight > MAX_WEIGHT) {
-      throw new InvalidQuery(`a program expects at most ${MAX_WEIGHT} nodes and what they have`);
-    }
+    expect(weight <= MAX_WEIGHT, program, `at most ${MAX_WEIGHT} nodes and what they have`);
     // Earlier nodes differ from each other, so positions stand for the arguments' structure.
     known.add(`${node.op} ${node.args.join()} ${node.constants.join()} ${node.frac} ${node.name}`);
-    if (known.size !== built.length + 1) {
-      throw new InvalidQuery("a program expects each distinct node once");
-    }
+    expect(known.size === built.length + 1, program, "each distinct node once");
     built.push(node.op === Op.FIELD ? field(node, schema, built) : operation(node, built));
   }
-  if (!isPostorder(built)) {
-    throw new InvalidQuery("a program expects its nodes in canonical order, each used");
-  }
+  expect(isPostorder(built), program, "its nodes in canonical order, each used");
   return built;
 }
 
 function field(node: Carried, schema: Schema, built: readonly ExpressionNode[]): ExpressionNode {
   const type = schema.fields.get(node.name)?.type;
-  if (type === undefined || node.args.length || node.constants.length || node.frac) {
-    throw new InvalidQuery("FIELD expects a field of the schema and nothing else");
-  }
+  const isBare = !(node.args.length || node.constants.length || node.frac);
+  expect(type !== undefined && isBare, "FIELD", "a field of the schema and nothing else");
   const { name } = node;
   return { op: Op.FIELD, args: [], name, constants: [], grid: 0, type, position: built.length, depth: 1 };
 }
 
 function operation(node: Carried, built: readonly ExpressionNode[]): ExpressionNode {
-  if (Op[node.op] === undefined) {
-    throw new InvalidQuery(`query: expected a known operation, found number ${node.op}`);
-  }
-  if (node.name !== "" || node.constants.length > MAX_BITS) {
-    throw new InvalidQuery(`${Op[node.op]} expects no name and at most ${MAX_BITS} constants`);
-  }
-  if (node.constants.some((value) => value <= -MAX_MAGNITUDE || value >= MAX_MAGNITUDE)) {
-    throw new InvalidQuery(`${Op[node.op]} expects constants below 2^62`);
-  }
+  const name = Op[node.op]!;
+  expect(name !== undefined, "a query", `known operations, found number ${node.op}`);
+  const isPlain = node.name === "" && node.constants.length <= MAX_BITS;
+  expect(isPlain, name, `no name and at most ${MAX_BITS} constants`);
+  const areSmall = node.constants.every((value) => magnitude(value) < MAX_MAGNITUDE);
+  expect(areSmall, name, "constants below 2^62");
   const args = node.args.map((position) => {
     const arg = built[position];
-    if (arg === undefined) {
-      throw new InvalidQuery(`${Op[node.op]} expects positions of earlier nodes as arguments`);
-    }
+    expect(arg !== undefined, name, "positions of earlier nodes as arguments");
     return arg;
   });
   const depth = 1 + args.reduce((deepest, arg) => Math.max(deepest, arg.depth), 0);
-  if (depth > MAX_DEPTH) {
-    throw new InvalidQuery(`a program expects a depth of at most ${MAX_DEPTH}, found ${depth}`);
-  }
+  expect(depth <= MAX_DEPTH, "a program", `a depth of at most ${MAX_DEPTH}, found ${depth}`);
   const parts = { op: node.op as Op, args, constants: node.constants, grid: node.frac };
   return { ...parts, name: "", type: infer(parts), position: built.length, depth };
+}
+
+/** Throw InvalidQuery unless a condition holds. */
+function expect(holds: boolean, of: string, expected: string): asserts holds {
+  if (!holds) {
+    throw new InvalidQuery(`${of} expects ${expected}`);
+  }
 }
 
 /** True if the nodes are the depth-first postorder of the last one. */

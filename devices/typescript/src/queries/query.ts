@@ -152,35 +152,27 @@ export class Query implements Range {
 
 function checkQuery(query: Query): void {
   const { kind, frac, low: least, high: most } = query.expression.type;
-  const name = QueryKind[query.kind]!;
-  if ([query.low, query.high, query.default].some((n) => magnitude(n) >= MAX_MAGNITUDE)) {
-    throw new InvalidQuery(`a ${name} query expects integers below 2^62 as its numbers`);
-  }
+  const expect = (holds: boolean, expected: string): void => {
+    if (!holds) {
+      throw new InvalidQuery(`a ${QueryKind[query.kind]} query expects ${expected}`);
+    }
+  };
+  const numbers = [query.low, query.high, query.default];
+  expect(numbers.every((n) => magnitude(n) < MAX_MAGNITUDE), "integers below 2^62 as its numbers");
   if (query.kind === QueryKind.REAL || query.kind === QueryKind.VECTOR) {
     const kinds = query.kind === QueryKind.VECTOR ? [Kind.VECTOR] : [Kind.BOOLEAN, Kind.NUMBER];
     const spread = query.high - query.low;
-    if (!kinds.includes(kind)) {
-      throw new InvalidQuery(`a ${name} query expects another value, found ${Kind[kind]}`);
-    }
-    if (spread <= 0n || spread >= MAX_SPREAD) {
-      throw new InvalidQuery(`a ${name} query expects 0 < high - low < 2^31 grid units`);
-    }
+    expect(kinds.includes(kind), `another value, found ${Kind[kind]}`);
+    expect(spread > 0n && spread < MAX_SPREAD, "0 < high - low < 2^31 grid units");
   } else if (query.kind === QueryKind.PREDICATE) {
-    if (kind !== Kind.BOOLEAN || query.low !== 0n || query.high !== 1n) {
-      throw new InvalidQuery(`a PREDICATE query expects a BOOLEAN in 0..1, found ${Kind[kind]}`);
-    }
+    const isBit = query.low === 0n && query.high === 1n;
+    expect(kind === Kind.BOOLEAN && isBit, `a BOOLEAN in 0..1, found ${Kind[kind]}`);
   } else {
-    if (kind === Kind.BITS || kind === Kind.VECTOR || frac || least < 0n) {
-      throw new InvalidQuery(`a ${name} query expects integers from 0, found ${Kind[kind]}`);
-    }
-    if (query.low !== 0n || query.high !== most) {
-      throw new InvalidQuery(`a ${name} query expects the cells 0..${most} as its bounds`);
-    }
-    if (most < 1n || most >= MAX_CELLS || (query.kind === QueryKind.SIGNED && most % 2n)) {
-      throw new InvalidQuery(`a ${name} query expects another number of cells than ${most + 1n}`);
-    }
+    const isWhole = kind !== Kind.BITS && kind !== Kind.VECTOR && !frac && least >= 0n;
+    const isOdd = query.kind !== QueryKind.SIGNED || most % 2n === 0n;
+    expect(isWhole, `integers from 0, found ${Kind[kind]}`);
+    expect(query.low === 0n && query.high === most, `the cells 0..${most} as its bounds`);
+    expect(most >= 1n && most < MAX_CELLS && isOdd, `another number of cells than ${most + 1n}`);
   }
-  if (query.default < query.low || query.default > query.high) {
-    throw new InvalidQuery(`a ${name} query expects its default within its bounds`);
-  }
+  expect(query.low <= query.default && query.default <= query.high, "its default within its bounds");
 }

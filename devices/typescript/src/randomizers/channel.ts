@@ -18,7 +18,6 @@ export const MAX_SYMBOLS = 720;
  * Privacy: pure eps-LDP, replace-one; eps = max_y ln(max_x T[x, y] / min_x T[x, y]), exactly.
  */
 export class Channel extends NumberedRandomizer {
-  readonly name = "channel";
   readonly levels: bigint;
   readonly coins = 1;
   readonly reports: bigint;
@@ -36,8 +35,8 @@ export class Channel extends NumberedRandomizer {
     levels: number,
     readonly entries: Words,
   ) {
-    super();
     const symbols = entries.length / levels;
+    super("channel", [levels, symbols]);
     checkSides(levels, symbols);
     checkRows(levels, symbols, new Halves(entries));
     this.symbols = symbols;
@@ -48,8 +47,8 @@ export class Channel extends NumberedRandomizer {
   }
 
   /** Levels, symbols, and the table row by row. */
-  get parameters(): readonly bigint[] {
-    return [this.levels, this.reports, ...this.entries];
+  override get parameters(): readonly bigint[] {
+    return [...super.parameters, ...this.entries];
   }
 
   /** The smallest y with U < T[level][0] + ... + T[level][y]; every entry is added up. */

@@ -43,12 +43,7 @@ export function drawMembers(
  *
  * Source: Bentley and Floyd, Communications of the ACM 30 (1987).
  */
-export function drawSubset(
-  items: number,
-  size: number,
-  coins: Words,
-  length = items,
-): Uint8Array {
+export function drawSubset(items: number, size: number, coins: Words, length = items): Uint8Array {
   const halves = new Halves(coins);
   const unread = items - coins.length; // draw j takes coins[j - unread]
   const members = new Uint8Array(length);

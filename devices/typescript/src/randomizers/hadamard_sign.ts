@@ -18,13 +18,11 @@ import { MAX_VALUES, signedLevels } from "./signed_levels.js";
  * Source: Nguyen et al. 2016 and Acharya, Sun and Zhang 2019 (Hadamard responses).
  */
 export class HadamardSign extends NumberedRandomizer {
-  readonly name = "hadamard-sign";
   readonly levels: bigint;
   readonly coins = 2;
   readonly reports: bigint;
   readonly drawCost = DRAW_COST;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
   /** m: number of bits of a row's index. */
   readonly rowBits: number;
 
@@ -37,7 +35,7 @@ export class HadamardSign extends NumberedRandomizer {
     readonly values: number,
     readonly threshold: bigint,
   ) {
-    super();
+    super("hadamard-sign", [values, threshold]);
     checkInteger("values", values, 1, MAX_VALUES);
     checkThreshold(threshold);
     this.rowBits = 32 - Math.clz32(values - 1);
@@ -45,7 +43,6 @@ export class HadamardSign extends NumberedRandomizer {
     this.reports = 2n << BigInt(this.rowBits);
     const lie = COIN_SPACE - threshold;
     this.loss = new PrivacyLoss(greatest(threshold, lie), least(threshold, lie));
-    this.parameters = [BigInt(values), threshold];
   }
 
   /** Number of the 2^64 coins that report + in that row. */

@@ -23,13 +23,11 @@ export const MAX_COMPONENTS = 1024;
  * and Talwar, arXiv:2205.02466 (PrivUnit: a cap of the sphere, here of the cube).
  */
 export class HypercubeResponse extends NumberedRandomizer {
-  readonly name = "hypercube";
   readonly levels: bigint;
   readonly coins: number;
   readonly reports: bigint;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
   private readonly within: readonly bigint[];
 
   /**
@@ -43,7 +41,7 @@ export class HypercubeResponse extends NumberedRandomizer {
     readonly radius: number,
     readonly threshold: bigint,
   ) {
-    super();
+    super("hypercube", [components, radius, threshold]);
     checkInteger("components", components, 1, MAX_COMPONENTS);
     checkInteger("radius", radius, 0, components - 1);
     checkThreshold(threshold);
@@ -52,7 +50,6 @@ export class HypercubeResponse extends NumberedRandomizer {
     this.coins = 1 + rankWords(components) + Math.floor(components / 2);
     this.drawCost = DRAW_COST + 6 * components;
     this.loss = new PrivacyLoss(...certifiedRatio(this.within, radius, threshold));
-    this.parameters = [BigInt(components), BigInt(radius), threshold];
   }
 
   override get vectorComponents(): number {

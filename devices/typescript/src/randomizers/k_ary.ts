@@ -19,13 +19,11 @@ export const MAX_CELLS = 1 << 20; // as many as a query has: 3 bytes
  * Source: Kairouz, Bonawitz and Ramage 2016.
  */
 export class KaryResponse extends NumberedRandomizer {
-  readonly name = "k-ary";
   readonly levels: bigint;
   readonly coins = 1;
   readonly reports: bigint;
   readonly drawCost = DRAW_COST;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
   /** P: how many of the 2^64 coins report the own cell. */
   readonly own: bigint;
 
@@ -38,13 +36,12 @@ export class KaryResponse extends NumberedRandomizer {
     readonly cells: number,
     readonly other: bigint,
   ) {
-    super();
+    super("k-ary", [cells, other]);
     checkInteger("cells", cells, MIN_CELLS, MAX_CELLS);
     checkInteger("other", other, 1n, (COIN_SPACE - 1n) / BigInt(cells - 1));
     this.levels = this.reports = BigInt(cells);
     this.own = COIN_SPACE - BigInt(cells - 1) * other;
     this.loss = new PrivacyLoss(greatest(this.own, other), least(this.own, other));
-    this.parameters = [this.levels, other];
   }
 
   protected draw(level: bigint, coins: Words): Uint8Array<ArrayBuffer> {

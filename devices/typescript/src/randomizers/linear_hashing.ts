@@ -24,14 +24,12 @@ const MAX_MODULUS = 65521; // the greatest prime below 2^16: q^t stays below 2^3
  * Source: Bassily and Smith 2015; Wang, Blocki, Li and Jha 2017 (optimal local hashing).
  */
 export class LinearHashing extends NumberedRandomizer {
-  readonly name = "linear-hashing";
   readonly levels: bigint;
   readonly coins = 2;
   readonly reports: bigint;
   override readonly leastReport: bigint;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
   /** P: how many of the 2^64 coins report the own cell's hash value. */
   readonly own: bigint;
   /** q^t: one more than there are hashes. */
@@ -48,7 +46,7 @@ export class LinearHashing extends NumberedRandomizer {
     readonly modulus: number,
     readonly other: bigint,
   ) {
-    super();
+    super("linear-hashing", [cells, modulus, other]);
     checkInteger("cells", cells, MIN_HASHED, MAX_HASHED);
     checkInteger("modulus", modulus, 2, Math.min(MAX_MODULUS, cells - 1));
     if (!isPrime(modulus)) {
@@ -66,7 +64,6 @@ export class LinearHashing extends NumberedRandomizer {
     this.drawCost = DRAW_COST + 4 * digits;
     this.own = COIN_SPACE - BigInt(modulus - 1) * other;
     this.loss = new PrivacyLoss(greatest(this.own, other), least(this.own, other));
-    this.parameters = [this.levels, BigInt(modulus), other];
   }
 
   /** a.x mod q. */

@@ -1,6 +1,6 @@
 /** A privacy loss as the exact ratio that it is the logarithm of. */
 
-import { charge, ratioWithin } from "../accounting/index.js";
+import { charge } from "../accounting/index.js";
 import { InvalidParameter } from "../errors.js";
 import { gcd } from "../integers.js";
 
@@ -31,10 +31,5 @@ export class PrivacyLoss {
   /** Charge for the loss: the least N with numerator <= e^(N / 10^9) denominator. */
   get nanoNats(): bigint {
     return (this.charged ??= charge(this.numerator, this.denominator));
-  }
-
-  /** True if the loss is at most `nano` nano-nats, exactly. */
-  fits(nano: bigint): boolean {
-    return ratioWithin(this.numerator, this.denominator, nano);
   }
 }

@@ -30,13 +30,11 @@ const LENGTH_BITS = 26; // of the radius on the working grid
  * Source: Bhowmick et al. 2018 and Asi, Feldman and Talwar, arXiv:2205.02466 (PrivUnit).
  */
 export class RandomCodebook extends NumberedRandomizer {
-  readonly name = "codebook";
   readonly levels: bigint;
   readonly coins = 3;
   readonly reports: bigint;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
   /** Number of coordinates of a code. */
   readonly order: number;
   /** M: two for each row of each basis. */
@@ -61,7 +59,7 @@ export class RandomCodebook extends NumberedRandomizer {
     readonly threshold: bigint,
     readonly seedBits: number,
   ) {
-    super();
+    super("codebook", [components, radius, bases, near, threshold, seedBits]);
     checkInteger("components", components, 1, MAX_COMPONENTS);
     checkInteger("radius", radius, 1n, MAX_RADIUS);
     const order = Math.max(LEAST_ORDER, components + 2 - (components % 2));
@@ -76,7 +74,6 @@ export class RandomCodebook extends NumberedRandomizer {
     this.reports = BigInt(this.codes) << BigInt(seedBits);
     this.drawCost = DRAW_COST + bases * this.order * STEPS;
     this.loss = exactLoss(threshold, BigInt(near), BigInt(this.codes - near));
-    this.parameters = [components, radius, bases, near, threshold, seedBits].map(BigInt);
   }
 
   override get vectorComponents(): number {

@@ -19,8 +19,6 @@ export const DRAW_COST = 16;
  * Source: KLNRS08 Definitions 4.3 and 4.7 (transparent).
  */
 export abstract class Randomizer {
-  /** The family's name, on the wire and in `canonical`. */
-  abstract readonly name: string;
   /** Number of inputs. */
   abstract readonly levels: bigint;
   /** Number of 64-bit words of every draw, for every level and report. */
@@ -31,8 +29,20 @@ export abstract class Randomizer {
   abstract readonly drawCost: number;
   /** Privacy loss, exact or certified from above. */
   abstract readonly loss: PrivacyLoss;
-  /** Integers below 2^64 that, with the name, determine the randomizer. */
-  abstract readonly parameters: readonly bigint[];
+
+  /**
+   * @param name the family's, in `canonical`.
+   * @param given integers below 2^64 that, with the name, determine the randomizer.
+   */
+  constructor(
+    readonly name: string,
+    private readonly given: readonly (number | bigint)[],
+  ) {}
+
+  /** Integers that, with the name, determine the randomizer. */
+  get parameters(): readonly bigint[] {
+    return this.given.map(BigInt);
+  }
 
   /** Number of components, where levels are made from vectors; 0 if levels are cells. */
   get vectorComponents(): number {
@@ -61,8 +71,9 @@ export abstract class Randomizer {
   /** Name and parameters as bytes, different for any two randomizers. */
   get canonical(): Uint8Array<ArrayBuffer> {
     const name = utf8(this.name);
-    const bytes = new CanonicalBytes().u8(name.length).raw(name).u32(this.parameters.length);
-    this.parameters.forEach((parameter) => bytes.u64(parameter));
+    const { parameters } = this;
+    const bytes = new CanonicalBytes().u8(name.length).raw(name).u32(parameters.length);
+    parameters.forEach((parameter) => bytes.u64(parameter));
     return bytes.done();
   }
 

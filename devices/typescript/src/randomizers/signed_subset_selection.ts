@@ -21,13 +21,11 @@ import { certifiedRatio, evenCoins, oppositeCoins } from "./signed_sets.js";
  * Source: Ye and Barg 2018 (subset selection), of signed values.
  */
 export class SignedSubsetSelection extends SetRandomizer {
-  readonly name = "signed-subset-selection";
   readonly levels: bigint;
   readonly items: number;
   readonly coins: number;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
 
   /**
    * @param values d, 1..32767.
@@ -40,7 +38,7 @@ export class SignedSubsetSelection extends SetRandomizer {
     readonly size: number,
     readonly threshold: bigint,
   ) {
-    super();
+    super("signed-subset-selection", [values, size, threshold]);
     checkInteger("values", values, 1, MAX_VALUES);
     checkInteger("size", size, 1, values);
     checkThreshold(threshold);
@@ -49,7 +47,6 @@ export class SignedSubsetSelection extends SetRandomizer {
     this.coins = 1 + size + Math.ceil(values / 64);
     this.drawCost = DRAW_COST + 2 * size + Math.floor(values / 8);
     this.loss = new PrivacyLoss(...certifiedRatio(values, size, threshold));
-    this.parameters = [BigInt(values), BigInt(size), threshold];
   }
 
   /** Draw the set and its signs, and serialise it. */

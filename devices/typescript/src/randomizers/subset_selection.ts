@@ -19,13 +19,11 @@ const MAX_WIDTH = 1 << 13; // bytes: a report fits a message
  * Source: Ye and Barg 2018; Wang et al. 2016.
  */
 export class SubsetSelection extends SetRandomizer {
-  readonly name = "subset-selection";
   readonly levels: bigint;
   readonly items: number;
   readonly coins: number;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
-  readonly parameters: readonly bigint[];
 
   /**
    * @param cells 2..2^20.
@@ -38,7 +36,7 @@ export class SubsetSelection extends SetRandomizer {
     readonly size: number,
     readonly threshold: bigint,
   ) {
-    super();
+    super("subset-selection", [cells, size, threshold]);
     this.items = cells;
     checkInteger("cells", cells, MIN_CELLS, MAX_CELLS);
     checkInteger("size", size, 1, Math.min(cells - 1, MAX_MEMBERS));
@@ -48,7 +46,6 @@ export class SubsetSelection extends SetRandomizer {
     this.coins = 1 + size;
     this.drawCost = DRAW_COST + 2 * size + Math.floor(cells / 64);
     this.loss = new PrivacyLoss(...certifiedRatio(cells, size, threshold));
-    this.parameters = [this.levels, BigInt(size), threshold];
   }
 
   /** Draw the set and serialise it. */

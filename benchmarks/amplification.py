@@ -7,6 +7,7 @@ ratio stands that of two normal laws whose means are sqrt(I_up / n) and sqrt(I_l
 and Wang 2018, Theorem 8). Nothing is drawn but random tables, by a fixed seed.
 
     python benchmarks/amplification.py [--families k-ary sets] [--epsilons 1 4] [--quick] [--json]
+    python benchmarks/amplification.py --small    # k-ary response, 2 to 60 answers
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ ANSWERS = (10**4, 10**6, 10**8)
 DELTAS = (Fraction(1, 10**6), Fraction(1, 10**9))
 EPSILONS = ("0.5", "1", "2", "4")
 QUICK_EPSILONS = ("1",)
+SMALL_CELLS = (3, 4, 8, 16)
+SMALL_ANSWERS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 45, 60)
+SMALL_DELTAS = (Fraction(1, 10**2), Fraction(1, 10**4), Fraction(1, 10**6))
+SMALL_WANTED = 1.02
 SEED = 33
 MOST_S = 2.0  # that a figure may take
 MOST_TABLE_S = {33: 10.0, 720: 60.0}  # by levels
@@ -107,8 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--families", nargs="+", default=list(FAMILIES), help="parts of names")
     parser.add_argument("--epsilons", nargs="+", default=None, help="nats; default: 0.5 1 2 4")
     parser.add_argument("--quick", action="store_true", help="one epsilon, small tables")
+    parser.add_argument("--small", action="store_true", help="small batches of k-ary response")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    if given.small:
+        return print_small(given.epsilons or EPSILONS)
     epsilons = given.epsilons or (QUICK_EPSILONS if given.quick else EPSILONS)
     rows: list[Row] = []
     if not given.json:
@@ -140,6 +148,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     slowest = max(figure.seconds for row in rows for figure in row.figures)
     print(f"\nthe longest figure took {slowest:.2f} s of at most {MOST_S:g}")
     print("all ratios are as wanted" if not misses else "more than wanted: " + "; ".join(misses))
+    return 0
+
+
+def print_small(epsilons: Sequence[str]) -> int:
+    """Print the greatest upper over lower of small batches, over all deltas."""
+    print(f"| cells | local epsilon | {' | '.join(map(str, SMALL_ANSWERS))} |")
+    print(f"|---:|---:|{'---:|' * len(SMALL_ANSWERS)}")
+    figures: list[Figure] = []
+    for cells in SMALL_CELLS:
+        for epsilon in epsilons:
+            randomizer = k_ary_response(cells, int(Fraction(epsilon) * NANO_NATS_PER_NAT))
+            row = [
+                [measured(randomizer, answers, delta) for delta in SMALL_DELTAS]
+                for answers in SMALL_ANSWERS
+            ]
+            worst = (max(figure.ratio for figure in at) for at in row)
+            print(
+                f"| {cells} | {epsilon} | {' | '.join(f'{each:.6f}' for each in worst)} |",
+                flush=True,
+            )
+            figures += [figure for at in row for figure in at]
+    most, slowest = max(f.ratio for f in figures), max(f.seconds for f in figures)
+    print(f"\nat most {most:.6f}, wanted {SMALL_WANTED}; the longest figure took {slowest:.2f} s")
     return 0
 
 

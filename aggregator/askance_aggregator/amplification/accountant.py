@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from askance_aggregator.amplification.bits import CONVOLVED, AllPopulations, Ints
+from askance_aggregator.amplification.cells import LISTED, AllCells
 from askance_aggregator.amplification.ends import Curve, Ends
 from askance_aggregator.amplification.sums import UNIT, Law, ReportSum
 from askance_aggregator.composition.rounding import upward
@@ -157,6 +158,42 @@ class _Pairs:
 
 
 @dataclass(frozen=True)
+class _Cells:
+    """Ends over all populations of k-ary response, where the batch is small."""
+
+    all: AllCells
+    pairs: _Pairs
+
+    def epsilon(self, least: float, most: float, local: float) -> Ends:
+        """Search the populations that are not shown to be below delta at the best lower end."""
+        by_pairs = self.pairs.epsilon(least, most, local)
+        lower = upper = by_pairs.lower
+        population = by_pairs.population
+        for block in self.all.blocks():
+            for each in block.beyond(_ratio(lower, -1), least):
+                upper = _least_epsilon(each.upper, least, upper, local)
+                found = _greatest_epsilon(each.lower, most, lower, upper)
+                if found > lower:
+                    lower, population = found, each.name
+        return Ends(lower, min(upper, by_pairs.upper), population)
+
+    def delta(self, epsilon: float, slack: float = _CLOSE_DELTA) -> Ends:
+        """Take the greatest end of each side; by comparisons alone if they need not be close."""
+        by_pairs = self.pairs.delta(epsilon, slack)
+        if slack > _CLOSE_DELTA:
+            return by_pairs
+        lower = upper = by_pairs.lower
+        population = by_pairs.population
+        for block in self.all.blocks():
+            for each in block.beyond(_ratio(epsilon, -1), lower):
+                upper = max(upper, each.upper(_ratio(epsilon, -1)))
+                found = each.lower(_ratio(epsilon, 1))
+                if found > lower:
+                    lower, population = found, each.name
+        return Ends(lower, min(upper, by_pairs.upper), population)
+
+
+@dataclass(frozen=True)
 class _Populations:
     """Ends over all populations of a randomizer of two symbols."""
 
@@ -219,7 +256,10 @@ def batch_of(reduction: Comparisons | TwoSymbols, answers: int) -> _Ends:
     """Return the ends of a batch of `answers` reports by a reduction of their randomizer."""
     if isinstance(reduction, TwoSymbols):
         return _Populations(AllPopulations(reduction, answers))
-    return _Pairs(reduction, answers)
+    pairs = _Pairs(reduction, answers)
+    if reduction.cells is None or answers > LISTED:
+        return pairs
+    return _Cells(AllCells(reduction.cells, answers), pairs)
 
 
 def _least_epsilon(

@@ -71,7 +71,7 @@ class BitBatch:
         """Chances of B = c and of B >= c: row k, column c = 0..n - 1; each to some 8 n units."""
         n, whole = self.answers, self.bit.denominator
         high, low = (
-            _binomials(mass / whole, (whole - mass) / whole, n)
+            binomials(mass / whole, (whole - mass) / whole, n)
             for mass in (self.bit.high, self.bit.low)
         )
         rows = [np.convolve(high[k, : k + 1], low[n - 1 - k, : n - k]) for k in range(n)]
@@ -87,7 +87,7 @@ class BitBatch:
         return best
 
 
-def _binomials(chance: float, complement: float, n: int) -> Floats:
+def binomials(chance: float, complement: float, n: int) -> Floats:
     """Chances of k draws: row k, column c, for k < n."""
     rows = np.zeros((n, n))
     rows[0, 0] = 1.0

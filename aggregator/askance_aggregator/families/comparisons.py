@@ -90,6 +90,26 @@ class TwoSymbols:
 
 
 @dataclass(frozen=True, slots=True)
+class EvenCells:
+    """A randomizer that reports the own one of at least three cells, or any other, evenly.
+
+    Args:
+        own: mass of the own cell, at least that of another cell, below the denominator.
+        cells: >= 3.
+        denominator: > 0.
+    """
+
+    own: int
+    cells: int
+    denominator: int
+
+    def __post_init__(self) -> None:
+        least = Fraction(self.denominator, self.cells)
+        if self.cells < 3 or not least <= self.own < self.denominator:
+            raise InvalidParameter("cells: expected three or more, the own one not the rarest")
+
+
+@dataclass(frozen=True, slots=True)
 class Comparisons:
     """The comparisons of a randomizer that bound a shuffled batch from both sides.
 
@@ -101,11 +121,13 @@ class Comparisons:
         bias: the masses are those of even draws, and a device's masses of each symbol lie between
             1 - bias and 1 / (1 - bias) times theirs. Section 2 of docs/math/shuffled_families.md
             says what both ends lose by it; 0 where the masses are a device's own.
+        cells: a law of which all populations of small batches are listed.
     """
 
     upper: Sequence[Comparison]
     lower: Sequence[Comparison]
     bias: Fraction = Fraction(0)
+    cells: EvenCells | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.bias < 1:

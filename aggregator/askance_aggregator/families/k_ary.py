@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
+from askance_aggregator.families.comparisons import Comparisons, EvenCells, TwoSymbols
 from askance_aggregator.families.family import (
     Counts,
     Family,
@@ -58,8 +58,8 @@ class KaryFamily(Family[KaryResponse]):
 
     def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare two cells; all pairs are alike. Exact: the near set of a cell is the cell."""
-        cells = self.randomizer.cells
-        law = NearSets(self.randomizer.own, 1, cells)
+        cells, own = self.randomizer.cells, self.randomizer.own
+        law = NearSets(own, 1, cells)
         if cells == 2:
             return law.bit()
         pair: dict[Near, int] = {(True, False): 1, (False, True): 1, (False, False): cells - 2}
@@ -76,6 +76,7 @@ class KaryFamily(Family[KaryResponse]):
                 law.attained(beside(pair, 0), "cell 0 against 1, others at 0"),
                 law.attained(beside(pair, 1), "cell 0 against 1, others at 1"),
             ],
+            cells=EvenCells(own, cells, COIN_SPACE) if own * cells >= COIN_SPACE else None,
         )
 
     @property

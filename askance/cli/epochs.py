@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import days_of
 from askance.cli.output import Failure, fail, plotted, print_json
 from askance.cli.report import print_report
+from askance_aggregator.csv_tables import csv_table
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyEvent, StudySummary
@@ -53,7 +53,7 @@ def print_series(
     if arguments.json:
         print_json({**series.to_json(), **(extra or {})})
     elif arguments.csv:
-        _print_csv(series.to_rows())
+        sys.stdout.write(csv_table(series.to_rows()))
     elif not quiet:
         print_report(series_report(series, every=arguments.all), verbose=arguments.verbose)
     return 0 if refused is None else fail(refused, as_json=False)
@@ -116,9 +116,3 @@ def epochs_json(found: StudyEvent | StudySummary) -> dict[str, Any]:
 def epoch_text(status: EpochStatus) -> str:
     """Say which epoch a repeated study is at: "epoch 3 of 12"."""
     return f"epoch {status.number} of {status.repeat.epochs}"
-
-
-def _print_csv(rows: list[dict[str, Any]]) -> None:
-    writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from askance_aggregator.csv_tables import csv_table
 from askance_aggregator.extras import install_text
 from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import replaced, write_whole
@@ -67,18 +66,16 @@ def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
 def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write rows as a table, a .csv or .parquet file with one column per name, whole or not at all.
 
-    Text is UTF-8, lines end as RFC 4180 has it, and a value that is absent is an empty cell.
+    Text is UTF-8, lines end as RFC 4180 has it, and a value that is absent is an empty cell; a CSV
+    has no formulas (see `csv_tables`).
 
     Raises:
       InvalidParameter: another suffix.
       OSError: it cannot be written, as on a full disk.
     """
     if path.suffix == ".csv":
-        text, whole = StringIO(), flat(rows)
-        writer = csv.DictWriter(text, list(whole[0]) if whole else [])
-        writer.writeheader()
-        writer.writerows({name: _cell(row[name]) for name in row} for row in whole)
-        write_whole(path, text.getvalue().encode())
+        whole = [{name: _cell(value) for name, value in row.items()} for row in flat(rows)]
+        write_whole(path, csv_table(whole, line_end="\r\n").encode())
     elif path.suffix == ".parquet":
         table = to_arrow(rows)
         from pyarrow import parquet

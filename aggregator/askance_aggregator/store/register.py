@@ -7,8 +7,6 @@ place among the users stays empty, so that no other user is ever counted under i
 
 from __future__ import annotations
 
-import csv
-import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.csv_tables import csv_table
 from askance_aggregator.store.dialect import Execute, Transactions, list_rows, marks
 from askance_aggregator.store.replicas import RoundAnswers
 from askance_aggregator.store.tagged_population import MAX_TAGS, TaggedPopulation, checked_tags
@@ -198,11 +197,7 @@ class Silence:
 
     def to_csv(self) -> str:
         """Return the rows as CSV, with a line of heads."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, SILENCE_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.to_rows())
-        return text.getvalue()
+        return csv_table(self.to_rows(), SILENCE_COLUMNS)
 
 
 SILENCE_COLUMNS = (

@@ -21,6 +21,7 @@ from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, I
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
 from askance_aggregator.amplification.outer import LIARS, delta_for, honest
+from askance_aggregator.amplification.packed_arrays import pack_arrays, unpack_arrays
 from askance_aggregator.composition.rounding import log_inverse, outward
 from askance_client.randomizers import Randomizer
 
@@ -81,6 +82,10 @@ def weight(number: int) -> Fraction:
     return Fraction(1, (1 << octave) * (octave + 1) * (octave + 2))
 
 
+def _keep_nothing(question: bytes) -> None:
+    """Have no state of any question."""
+
+
 def rounded_answers(answers: int) -> int:
     """Return a number of answers rounded down to eight binary digits, which hides less."""
     shift = max(0, answers.bit_length() - _BITS)
@@ -107,7 +112,8 @@ class OuterAccount:
         self.delta = delta
         self._liars = liars
         self._curves = curves
-        self._questions: dict[bytes, tuple[int, Atoms]] = {}
+        self._questions: dict[bytes, tuple[int, Atoms]] = {}  # those that are in memory
+        self._kept: Callable[[bytes], bytes | None] = _keep_nothing
         self._releases = 0
         self._numbers = 0  # of questions, second answers included
         self._budgets = RenyiBudgets(delta / 4)
@@ -123,17 +129,66 @@ class OuterAccount:
         both: the second is one of another question, and hides in none.
         """
         randomizer = release.randomizer
-        known = self._questions.get(release.question)
-        if known is None:
-            self._numbers += 1
-            known = self._questions[release.question] = self._numbers, Atoms(randomizer)
-        number, atoms = known
+        number, atoms = self._question(release)
         drawn = self._release(number, atoms, release)
         if len(drawn):
             self._numbers += 1
             charge = self._charge(self._numbers, ALONE, randomizer)
             self._apply(drawn, charge[None], np.zeros(len(drawn), np.int64))
         self._releases += 1
+
+    @property
+    def releases(self) -> int:
+        """Number of releases that were entered."""
+        return self._releases
+
+    def state(self) -> bytes:
+        """Return all but the questions, for `restore`."""
+        counts = np.array([self._releases, self._numbers], np.int64)
+        return pack_arrays(classes=self._classes, sums=self._sums, counts=counts)
+
+    def restore(self, state: bytes, kept: Callable[[bytes], bytes | None]) -> None:
+        """Go on from what `state` and `take_questions` have returned.
+
+        Args:
+            state: of an account with the same delta, share of liars, orders and curves.
+            kept: returns the state of a question that has one.
+        """
+        arrays = unpack_arrays(state)
+        self._classes, self._sums = arrays["classes"], arrays["sums"]
+        self._releases, self._numbers = map(int, arrays["counts"])
+        self._questions.clear()
+        self._charges.clear()
+        self._kept = kept
+
+    def take_questions(self) -> dict[bytes, bytes]:
+        """Return the states of the questions in memory, and leave them to `kept`."""
+        found = {}
+        for question, (number, atoms) in self._questions.items():
+            charges = np.array([self._charge(number, one, atoms.randomizer) for one in atoms.atoms])
+            head = np.array(number, np.int64)
+            found[question] = pack_arrays(number=head, charges=charges, **atoms.state())
+        self._questions.clear()
+        self._charges.clear()
+        return found
+
+    def _question(self, release: TallyRelease) -> tuple[int, Atoms]:
+        """Return the number and the atoms of a release's question, new ones if it has none."""
+        found = self._questions.get(release.question)
+        if found is not None:
+            return found
+        kept = self._kept(release.question)
+        if kept is None:
+            self._numbers += 1
+            found = self._numbers, Atoms(release.randomizer)
+        else:
+            arrays = unpack_arrays(kept)
+            found = int(arrays["number"]), Atoms.restored(release.randomizer, arrays)
+            # As they were charged: another processor may round a bound otherwise.
+            for atom, charge in zip(found[1].atoms, arrays["charges"], strict=True):
+                self._charges[found[0], atom] = charge
+        self._questions[release.question] = found
+        return found
 
     def _release(self, number: int, atoms: Atoms, release: TallyRelease) -> Users:
         """Enter a release of a question; return the users who have drawn a second answer."""

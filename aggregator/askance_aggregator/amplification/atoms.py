@@ -6,10 +6,11 @@ bytes per user once there are two atoms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,6 +154,21 @@ class Atoms:
     def held(self) -> list[InclusionAtom]:
         """Return the atoms that have any user, each once."""
         return [self._atoms[label] for label in np.unique(self.labels)]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return all as arrays, for `restored`."""
+        rows = [[a.size, a.first, a.choices, a.seen, a.divisions] for a in self._atoms]
+        text = np.frombuffer(json.dumps(rows).encode(), np.uint8)  # choices pass 64 bits
+        return {"bits": self._bits, "labels": np.array(self._labels, np.int32), "atoms": text}
+
+    @classmethod
+    def restored(cls, randomizer: Randomizer, state: Mapping[str, NDArray[Any]]) -> Atoms:
+        """Return atoms from their `state`."""
+        made, labels = cls(randomizer), state["labels"]
+        made._bits = state["bits"]
+        made._labels = labels if labels.ndim else int(labels)
+        made._atoms = [InclusionAtom(*row) for row in json.loads(state["atoms"].tobytes())]
+        return made
 
     def _set_alone(self, drawn: Users) -> None:
         """Take users out of their atoms, whose others are hidden among fewer (Lemma 1)."""

@@ -62,7 +62,7 @@ from askance_aggregator.store.locations import (
 )
 from askance_aggregator.store.management import Management, SubmissionNote
 from askance_aggregator.store.moves import MOVE_ID_BYTES, MoveContext, Moved
-from askance_aggregator.store.outer import OuterRelease, OuterReleases, OuterTerms
+from askance_aggregator.store.outer import KeptAccount, OuterRelease, OuterReleases, OuterTerms
 from askance_aggregator.store.replicas import (
     COUNTED_S,
     LEASE_S,
@@ -111,6 +111,7 @@ __all__ = [
     "EnrolledGateway",
     "EnrolmentRefused",
     "EpochEntry",
+    "KeptAccount",
     "KeptStudy",
     "LeaseLost",
     "ListOrder",

@@ -201,6 +201,7 @@ KIND = FileKind(
         _WORDS.step(steps.TOKEN_TAGS),
         _WORDS.step(steps.OUTER),
         _WORDS.step(steps.CALLED_DAYS),
+        _WORDS.step(steps.OUTER_STATE),
     ),
     undone="nothing was stored",
     make="make one with `aggregator init`",

@@ -6,6 +6,9 @@ that is not in the account. A round that is closed again after a crash replaces 
 numbers, so that who has counted the old ones sees it. Rows stay
 when reports and results are deleted: what was published stays published. They hold no answers.
 
+The account that follows from them is kept too, so that replicas and restarts go on with one. It is
+replaced only if it is still the one that was read.
+
 Curves are figures of the accountant's, kept because they take seconds to compute.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -59,6 +62,25 @@ class OuterTerms:
 
     delta: Fraction
     began_unix_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAccount:
+    """Account of all replicas as the store has it.
+
+    Args:
+      version: names the accountant whose state it is; empty: none has counted.
+      counted: number of the last release that it counts.
+      releases: number of releases that it counts.
+      state: of an `OuterAccount`, without its questions.
+      is_anew: whether it was begun from the first release on, so that no kept question is of it.
+    """
+
+    version: str
+    counted: int
+    releases: int
+    state: bytes
+    is_anew: bool = False
 
 
 class OuterReleases:
@@ -136,21 +158,66 @@ class OuterReleases:
         row = first_row(self._dialect, "SELECT count(*) FROM outer_releases")
         return 0 if row is None else int(row[0])
 
-    def keep_figures(self, counted: int, figures: str) -> None:
-        """Keep the account's figures as JSON, unless those of later releases are kept.
+    def number_up_to(self, counted: int) -> int:
+        """Return the number of releases up to one, those that were replaced since left out."""
+        row = first_row(
+            self._dialect, "SELECT count(*) FROM outer_releases WHERE number <= ?", (counted,)
+        )
+        return 0 if row is None else int(row[0])
+
+    def account(self) -> KeptAccount | None:
+        """Return the account as it is kept; None before the first release."""
+        row = first_row(
+            self._dialect, "SELECT version, counted, releases, state FROM outer_account"
+        )
+        if row is None:
+            return None
+        version, counted, releases, state = row
+        return KeptAccount(str(version), int(counted), int(releases), bytes(state or b""))
+
+    def question_state(self, question: bytes) -> bytes | None:
+        """Return the account's state of a question; None if it has none."""
+        row = first_row(
+            self._dialect, "SELECT state FROM outer_questions WHERE question = ?", (question,)
+        )
+        return None if row is None else bytes(row[0])
+
+    def keep_account(
+        self,
+        before: KeptAccount,
+        after: KeptAccount,
+        questions: Mapping[bytes, bytes],
+        figures: str | None,
+    ) -> bool:
+        """Replace the account, if it is still the one before; return whether it was.
 
         Args:
-          counted: number of the last release that they count.
-          figures: JSON object.
+          before: as it was read.
+          after: with more releases, or begun anew.
+          questions: states of the questions that these releases are of.
+          figures: JSON object; None: the ones that are kept stay.
         """
-        self._dialect.write(
-            lambda execute: (
-                execute(
-                    "UPDATE outer_account SET counted = ?, figures = ? WHERE counted <= ?",
-                    (counted, figures, counted),
-                ).rowcount
-            )
-        )
+        old = before.version, before.counted, before.releases
+        new = after.version, after.counted, after.releases, after.state
+
+        def step(execute: Execute) -> bool:
+            kept = execute(
+                "UPDATE outer_account SET version = ?, counted = ?, releases = ?, state = ?"
+                " WHERE version = ? AND counted = ? AND releases = ?",
+                (*new, *old),
+            ).rowcount
+            if not kept:
+                return False
+            if after.is_anew:
+                execute("DELETE FROM outer_questions", ())
+            for question, state in questions.items():
+                execute("DELETE FROM outer_questions WHERE question = ?", (question,))
+                execute("INSERT INTO outer_questions VALUES (?, ?)", (question, state))
+            if figures is not None:
+                execute("UPDATE outer_account SET figures = ?", (figures,))
+            return True
+
+        return self._dialect.write(step)
 
     def figures(self) -> dict[str, Any] | None:
         """Return the figures that are kept; None before the first."""

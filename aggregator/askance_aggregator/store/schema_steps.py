@@ -225,6 +225,19 @@ CREATE TABLE outer_curves (
 ){keyed};
 """
 
+# Account of all replicas (see `outer`): `state` and `outer_questions` count the releases up to
+# number `counted`, of which there were `releases`, by the accountant that `version` names.
+OUTER_STATE = """
+ALTER TABLE outer_account ADD COLUMN version {text} NOT NULL DEFAULT '';
+ALTER TABLE outer_account ADD COLUMN releases {integer} NOT NULL DEFAULT 0;
+ALTER TABLE outer_account ADD COLUMN state {blob};
+CREATE TABLE outer_questions (
+  question {blob} PRIMARY KEY CHECK ({bytes_of}(question) = 32),
+  state {blob} NOT NULL
+){end};
+CREATE INDEX outer_releases_by_question ON outer_releases (question, number);
+"""
+
 # At most one row: the store is the unfinished target of a move, or was moved away (see `moves`).
 MOVES = """
 CREATE TABLE moves (

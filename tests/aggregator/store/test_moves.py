@@ -97,7 +97,8 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
     "called_days": [(20_001,), (MOST,)],
     "certificates": [(bytes([5]) * 32, 0, 2, MOST), (bytes([6]) * 32, 1, -1, 0)],
     "tagged_populations": [(OPEN, bytes([8]) * 32, "site=oslo v2")],
-    "outer_account": [(1, 1_000_000, 50, 1, '{"users": 3}')],
+    "outer_account": [(1, 1_000_000, 50, 1, '{"users": 3}', "1.1 1/100", 1, b"state")],
+    "outer_questions": [(bytes(range(32)), b"state")],
     "outer_releases": [(1, bytes([9]) * 32, 2, bytes([10]) * 32, b"r", bytes(3), b"")],
     "outer_curves": [(b"r", MOST, "[[0.0, 1.0], [0.1, 0.0]]")],
 }

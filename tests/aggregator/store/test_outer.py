@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from askance_aggregator.amplification.outer import delta_for
-from askance_aggregator.store import Conclusion, OuterRelease, Store, StudyState
+from askance_aggregator.store import Conclusion, KeptAccount, OuterRelease, Store, StudyState
 from tests.aggregator.store.test_contract import FIRST, STUDY, store
 
 __all__ = ["store"]
@@ -69,12 +69,27 @@ def test_delta_is_fixed_by_the_devices_at_the_first_release(store: Store) -> Non
     assert outer.terms() == terms
 
 
-def test_figures_of_fewer_releases_do_not_replace_those_of_more(store: Store) -> None:
+def test_an_account_is_replaced_only_if_it_is_the_one_that_was_read(store: Store) -> None:
     outer = enrolled(store, 5).outer
     outer.record(FIRST, [release(1, range(3)), release(2, range(3))], delta_for)
+    first = outer.account()
+    assert first == KeptAccount("", 0, 0, b"")
     assert outer.figures() is None
-    outer.keep_figures(2, '{"users": 3}')
-    outer.keep_figures(1, '{"users": 2}')  # of a replica that is behind
+    one = KeptAccount("1.1", 1, 1, b"one")
+    assert outer.keep_account(first, one, {bytes(32): b"a"}, None)
+    assert outer.figures() is None
+    both = KeptAccount("1.1", 2, 2, b"both")
+    assert outer.keep_account(one, both, {bytes(32): b"b", b"q" * 32: b"c"}, '{"users": 3}')
+    assert not outer.keep_account(one, one, {bytes(32): b"x"}, '{"users": 2}')  # it was behind
+    assert (outer.account(), outer.figures()) == (both, {"users": 3})
+    assert [outer.question_state(q) for q in (bytes(32), b"q" * 32, b"r" * 32)] == [
+        b"b",
+        b"c",
+        None,
+    ]
+    anew = KeptAccount("2.1", 1, 1, b"anew", is_anew=True)
+    assert outer.keep_account(both, anew, {b"r" * 32: b"d"}, None)
+    assert [outer.question_state(q) for q in (bytes(32), b"r" * 32)] == [None, b"d"]
     assert outer.figures() == {"users": 3}
 
 
@@ -92,3 +107,19 @@ def test_releases_outlive_the_reports_and_results_of_their_study(store: Store) -
     store.conclude(FIRST, Conclusion(StudyState.DONE, "done", "", "{}"))
     store.retention.delete_results(FIRST, 99)
     assert kept(store) == [(1, 1, [0, 1, 2], [])]
+
+
+def test_replaced_releases_are_not_among_those_up_to_a_number(store: Store) -> None:
+    outer = enrolled(store, 5).outer
+    outer.record(FIRST, [release(1, range(3)), release(2, range(3))], delta_for)
+    assert [outer.number_up_to(last) for last in (0, 1, 2)] == [0, 1, 2]
+    outer.record(FIRST, [release(1, range(4))], delta_for)
+    assert [outer.number_up_to(last) for last in (1, 2, 3)] == [0, 1, 2]
+
+
+def test_releases_of_a_question_are_found_by_one_of_its_requests(store: Store) -> None:
+    other = OuterRelease(bytes([3]) * 32, bytes(32), b"r", np.arange(2), np.arange(0))
+    outer = enrolled(store, 5).outer
+    outer.record(FIRST, [release(1, range(3)), other, release(2, range(2))], delta_for)
+    assert [one.request[0] for one in outer.of_question(bytes([2]) * 32)] == [1, 2]
+    assert outer.of_question(bytes([9]) * 32) == []

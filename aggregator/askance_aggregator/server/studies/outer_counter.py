@@ -14,8 +14,9 @@ from askance_aggregator.amplification import Curve, curve
 from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.accountant import local_epsilon
 from askance_aggregator.amplification.ends import local_curve
+from askance_aggregator.amplification.outer import LIARS
 from askance_aggregator.encoding import encode_randomizer
-from askance_aggregator.store import OuterRelease, Store
+from askance_aggregator.store import KeptAccount, Store
 from askance_client.codec import parse
 from askance_client.codec.randomizers import decode_randomizer
 from askance_client.errors import StoreError
@@ -25,6 +26,8 @@ from askance_protos.v1 import randomizer_pb2
 _LOGGER = logging.getLogger(__name__)
 CURVES_VERSION = 1
 """Of the accountant's curves: raised when a bound is corrected, so that no earlier one stays."""
+ACCOUNT_VERSION = 1
+"""Of the account's rules and of its state: raised likewise, and all releases are entered anew."""
 LEAST_ANSWERS = 64
 """Fewer honest answers have the local epsilon here: no curve is computed, and little is lost."""
 _EVERY_S = 3_600.0  # unless woken: epochs of a study end without its end
@@ -34,8 +37,8 @@ _AGAIN_S = 60.0  # after a store that failed
 class OuterCounter:
     """Counts what the store's releases cost each user; for one thread, but for `wake`.
 
-    The account lives in memory, and is entered again from the store's rows at each start. Its
-    figures are kept in the store, with the number of the last release that they count.
+    The account is the store's: one for all replicas and starts. A counter goes on from what is kept
+    there, and replaces it only if no other one has meanwhile.
 
     Args:
         compute: makes a curve that the store does not have.
@@ -44,14 +47,8 @@ class OuterCounter:
     def __init__(self, store: Store, compute: Callable[[Randomizer, int], Curve] = curve) -> None:
         self._store = store
         self._compute = compute
-        self._begin_anew()
         self._woken = threading.Event()
         self._curve = lru_cache(maxsize=1024)(self._stored_curve)
-
-    def _begin_anew(self) -> None:
-        self._account: OuterAccount | None = None
-        self._counted = 0
-        self._requests: set[bytes] = set()
 
     def wake(self) -> None:
         """Let `run` count at once; for any thread."""
@@ -66,48 +63,51 @@ class OuterCounter:
             except StoreError as error:
                 _LOGGER.error("the outer account waits for the store", exc_info=error)
                 self._woken.wait(_AGAIN_S)
-            except Exception as error:  # a release may be entered in part: all are entered anew
-                _LOGGER.error("the outer account begins anew", exc_info=error)
-                self._begin_anew()
+            except Exception as error:  # nothing of what was entered is kept
+                _LOGGER.error("the outer account waits after an error", exc_info=error)
                 self._woken.wait(_AGAIN_S)
             else:
                 self._woken.wait(_EVERY_S)
 
     def count(self) -> int:
-        """Enter the releases that came since, and return their number.
+        """Enter the releases that came since, and return the number of those that were entered.
 
         After a round that has closed again all are entered anew: the account has its old users.
 
         Raises:
-            StoreError: the store failed; what was entered stays entered.
+            StoreError: the store failed; what was kept before stays.
         """
         releases = self._store.outer
-        terms = releases.terms()
-        if terms is None:
-            return 0
+        terms, kept = releases.terms(), releases.account()
         entered = 0
-        while page := releases.releases(self._counted):
-            if any(release.request in self._requests for _, release in page):
-                self._begin_anew()
-                entered = 0
-                continue
-            for number, release in page:
-                self._enter(number, release, terms.delta)
-                entered += 1
-        if entered and self._account is not None:
-            found = asdict(self._account.figures(self._store.population()))
-            releases.keep_figures(self._counted, json.dumps(found))
+        while terms is not None and kept is not None:
+            account, counted, is_anew = self._going_on(kept, terms.delta)
+            page = releases.releases(counted)
+            if not page:
+                break
+            for _, release in page:
+                randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
+                account.enter(
+                    TallyRelease(release.question, randomizer, release.users, release.again)
+                )
+            last = page[-1][0]
+            figures = None
+            if not releases.releases(last, most=1):
+                figures = json.dumps(asdict(account.figures(self._store.population())))
+            after = KeptAccount(_version(), last, account.releases, account.state(), is_anew)
+            if releases.keep_account(kept, after, account.take_questions(), figures):
+                entered += len(page)
+            kept = releases.account()  # of another counter, if that was first
         return entered
 
-    def _enter(self, number: int, release: OuterRelease, delta: Fraction) -> None:
-        if self._account is None:
-            self._account = OuterAccount(delta, curves=self._curve)
-        randomizer = decode_randomizer(parse(randomizer_pb2.Randomizer, release.randomizer))
-        self._account.enter(
-            TallyRelease(release.question, randomizer, release.users, release.again)
-        )
-        self._requests.add(release.request)
-        self._counted = number
+    def _going_on(self, kept: KeptAccount, delta: Fraction) -> tuple[OuterAccount, int, bool]:
+        """Return the account to enter the next releases in, what it counts, and if it is anew."""
+        account = OuterAccount(delta, curves=self._curve)
+        releases = self._store.outer
+        if kept.version == _version() and releases.number_up_to(kept.counted) == kept.releases:
+            account.restore(kept.state, releases.question_state)
+            return account, kept.counted, False
+        return account, 0, True
 
     def _stored_curve(self, randomizer: Randomizer, answers: int) -> Curve:
         """Return a kept curve, or compute it and keep it."""
@@ -121,3 +121,8 @@ class OuterCounter:
         made = self._compute(randomizer, answers)
         self._store.outer.keep_curve(encoded, answers, made.epsilons, made.deltas)
         return made
+
+
+def _version() -> str:
+    """Name the accountant whose state is kept: its rules, its curves, and the share of liars."""
+    return f"{ACCOUNT_VERSION}.{CURVES_VERSION} {LIARS}"

@@ -228,6 +228,7 @@ STEPS = (
     _WORDS.step(steps.TOKEN_TAGS),
     _WORDS.step(steps.OUTER),
     _WORDS.step(steps.CALLED_DAYS),
+    _WORDS.step(steps.OUTER_STATE),
     _RULES,
 )
 VERSION = len(STEPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import pytest
 
 from askance.cli.aggregator.status import outer_line
 from askance_aggregator.amplification import Curve
+from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.ends import local_curve
 from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
 from askance_aggregator.server.studies import OuterCounter, outer_counter
-from askance_aggregator.store import OuterRelease, SqliteStore
+from askance_aggregator.server.studies.outer_counter import LEAST_ANSWERS
+from askance_aggregator.store import OuterRelease, SqliteStore, Store
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Transcript
 from askance_client.device.examination import _question
 from askance_client.errors import StoreError
@@ -27,11 +30,13 @@ from askance_client.messages import Repeat
 from askance_client.queries import Integer, Schema
 from askance_client.randomizers import Randomizer
 from tests.aggregator.server.studies.conftest import RunIn
-from tests.aggregator.store.test_contract import FIRST, STUDY
+from tests.aggregator.store.test_contract import FIRST, STUDY, store
 from tests.faults.deployment import Deployment
 from tests.faults.people import PEOPLE, Setup
 
 BIT = best_for(2, 10**9)
+__all__ = ["store"]
+
 ENCODED = encode_randomizer(BIT).SerializeToString(deterministic=True)
 
 
@@ -102,14 +107,94 @@ def test_a_counter_goes_on_where_another_process_stopped(tmp_path: Path) -> None
         )
 
         store.outer.record(FIRST, [release(2, 300)], delta_for)
-        later = OuterCounter(store, compute)  # a new process has all in its memory again
-        assert later.count() == 2
+        later = OuterCounter(store, compute)  # of a new process: it goes on from what is kept
+        assert later.count() == 1
         assert compute.answers == [198, 296]  # 297 are rounded down; the first was kept
         figures = store.outer.figures()
         assert figures is not None
         assert (figures["users"], figures["local_only"]) == (300, 0)
         assert figures["epsilon"] == pytest.approx(0.1, rel=1e-4)
         assert figures["median"] == pytest.approx(0.1, rel=1e-4)
+
+
+HISTORY = (
+    # question, users, those of them who say that they had answered
+    (50, range(300), ()),
+    (51, range(100, 300), ()),
+    (50, range(200), range(200)),  # a division, maybe by a look at the first tally
+    (52, range(64), range(5)),  # five had answered before the account
+    (50, range(300), range(1, 300)),  # user 0 has lost its ledger
+    (51, range(300), range(100, 300)),
+    (50, range(120), range(120)),
+)
+
+
+def history() -> list[OuterRelease]:
+    return [
+        OuterRelease(
+            *(bytes([number]) * 32, bytes([question]) * 32, ENCODED),
+            *(np.array(list(ordinals), np.int64) for ordinals in (users, again)),
+        )
+        for number, (question, users, again) in enumerate(HISTORY, start=1)
+    ]
+
+
+def uninterrupted(releases: Sequence[OuterRelease]) -> dict[str, object]:
+    """Return the figures of an account that has entered all of them in one process."""
+
+    def curves(randomizer: Randomizer, answers: int) -> Curve:
+        return local_curve(1.0) if answers < LEAST_ANSWERS else Computed()(randomizer, answers)
+
+    account = OuterAccount(Fraction(1, 10**6), curves=curves)
+    for one in releases:
+        account.enter(TallyRelease(one.question, BIT, one.users, one.again))
+    return asdict(account.figures(300))
+
+
+@pytest.mark.parametrize("counters", [1, 2])
+def test_replicas_and_restarts_state_what_one_process_does(store: Store, counters: int) -> None:
+    """After each release another counter goes on, or a new one: there is one account."""
+    store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
+    store.add_study(FIRST, STUDY)
+    replicas = [OuterCounter(store, Computed()) for _ in range(counters)]
+    for number, one in enumerate(history(), start=1):
+        store.outer.record(FIRST, [one], delta_for)
+        counter = replicas[number % 2] if counters == 2 else OuterCounter(store, Computed())
+        assert counter.count() == 1
+        assert store.outer.figures() == uninterrupted(history()[:number])
+    assert [replica.count() for replica in replicas] == [0] * counters
+    assert uninterrupted(history())["epsilon"] != uninterrupted(history()[:1])["epsilon"]
+
+
+def test_of_two_replicas_that_count_at_once_one_is_counted(store: Store) -> None:
+    store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
+    store.add_study(FIRST, STUDY)
+    other = OuterCounter(store, Computed())
+    counts = []
+
+    class Overtaken(Computed):
+        def __call__(self, randomizer: Randomizer, answers: int) -> Curve:
+            if not counts:  # a release comes, and the other replica counts both
+                store.outer.record(FIRST, history()[1:2], delta_for)
+                counts.append(other.count())
+            return super().__call__(randomizer, answers)
+
+    store.outer.record(FIRST, history()[:1], delta_for)
+    assert OuterCounter(store, Overtaken()).count() == 0
+    assert counts == [2]
+    assert store.outer.figures() == uninterrupted(history()[:2])
+
+
+def test_a_state_of_other_rules_is_not_gone_on_from(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
+    store.add_study(FIRST, STUDY)
+    store.outer.record(FIRST, history(), delta_for)
+    assert OuterCounter(store, Computed()).count() == len(HISTORY)
+    monkeypatch.setattr(outer_counter, "ACCOUNT_VERSION", outer_counter.ACCOUNT_VERSION + 1)
+    assert OuterCounter(store, Computed()).count() == len(HISTORY)
+    assert store.outer.figures() == uninterrupted(history())
 
 
 def test_a_round_that_closes_again_is_counted_by_the_users_that_it_has_now(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_of_two_replicas_that_count_at_once_one_is_counted(store: Store) -> None
     store.enrol((f"d{n}".encode(), bytes(32)) for n in range(300))
     store.add_study(FIRST, STUDY)
     other = OuterCounter(store, Computed())
-    counts = []
+    counts: list[int] = []
 
     class Overtaken(Computed):
         def __call__(self, randomizer: Randomizer, answers: int) -> Curve:

@@ -4,7 +4,7 @@ import { Device } from "./device/core.js";
 import { Examiner } from "./device/examination.js";
 import { Policy, type PolicyChoices } from "./device/policy.js";
 import type { RawRecord } from "./device/record_work.js";
-import { InvalidParameter } from "./errors.js";
+import { expect } from "./errors.js";
 import { toHex } from "./integers.js";
 import { LedgerFile, type LedgerStorage } from "./ledger/ledger_file.js";
 import type { Posting } from "./ledger/postings.js";
@@ -127,9 +127,8 @@ export class DeviceClient {
 
   /** Give a member's record to the thread that evaluates; until then the defaults are answered. */
   setRecord(record: RawRecord, name = ""): void {
-    if (!this.#members.some((one) => one.name === name)) {
-      throw new InvalidParameter("record: expected one of a member of this folder");
-    }
+    const isMember = this.#members.some((one) => one.name === name);
+    expect(isMember, "record: expected one of a member of this folder");
     this.evaluation.setRecord(name, record);
   }
 

@@ -16,6 +16,13 @@ export class AskanceError extends Error {
 /** A caller's number or name is outside what is documented; that call did nothing. */
 export class InvalidParameter extends AskanceError {}
 
+/** Throw InvalidParameter, with a message, unless a condition holds. */
+export function expect(holds: boolean, message: string): asserts holds {
+  if (!holds) {
+    throw new InvalidParameter(message);
+  }
+}
+
 /** A query is ill-typed, too large, or could overflow; it was not asked. */
 export class InvalidQuery extends AskanceError {}
 

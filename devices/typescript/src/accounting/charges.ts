@@ -1,6 +1,6 @@
 /** The price of a likelihood ratio, in nano-nats, decided exactly. */
 
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 import { bitLength } from "../integers.js";
 import { expBounds } from "./exponential.js";
 import { NANO_NATS_PER_NAT, checkNanoNats } from "./nano_nats.js";
@@ -68,10 +68,7 @@ export function charge(numerator: bigint, denominator: bigint): bigint {
 }
 
 function checkRatio(numerator: bigint, denominator: bigint): void {
-  if (numerator < 0n || denominator < 0n) {
-    throw new InvalidParameter("a likelihood ratio has parts of 0 or more, found a negative one");
-  }
-  if (denominator === 0n) {
-    throw new InvalidParameter("privacy loss is infinite: a likelihood ratio over zero");
-  }
+  const isRatio = numerator >= 0n && denominator >= 0n;
+  expect(isRatio, "a likelihood ratio has parts of 0 or more, found a negative one");
+  expect(denominator !== 0n, "privacy loss is infinite: a likelihood ratio over zero");
 }

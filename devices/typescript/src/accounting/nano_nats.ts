@@ -1,6 +1,6 @@
 /** Unit of every budget: a whole number of nano-nats, shown as nats. */
 
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 
 export const NANO_NATS_PER_NAT = 10n ** 9n;
 export const MAX_NANO_NATS = 10n ** 6n * NANO_NATS_PER_NAT;
@@ -15,9 +15,8 @@ const EPSILON = /^(\d{1,40})(?:\.(\d{1,20}))?$/;
 
 /** Give `nano` back if it is a budget: 0..MAX_NANO_NATS; else throw InvalidParameter. */
 export function checkNanoNats(nano: bigint): bigint {
-  if (nano < 0n || nano > MAX_NANO_NATS) {
-    throw new InvalidParameter("budget: expected 0..10^15 nano-nats, got a number outside");
-  }
+  const isBudget = nano >= 0n && nano <= MAX_NANO_NATS;
+  expect(isBudget, "budget: expected 0..10^15 nano-nats, got a number outside");
   return nano;
 }
 
@@ -30,13 +29,9 @@ export function checkNanoNats(nano: bigint): bigint {
  */
 export function parseEpsilon(text: string): bigint {
   const found = EPSILON.exec(text);
-  if (found === null) {
-    throw new InvalidParameter('epsilon: expected nats as "0.5", got another text');
-  }
+  expect(found !== null, 'epsilon: expected nats as "0.5", got another text');
   const nano = BigInt(found[1]! + (found[2] ?? "").padEnd(9, "0").slice(0, 9));
-  if (nano === 0n) {
-    throw new InvalidParameter("epsilon: expected at least 10^-9 nats, got less");
-  }
+  expect(nano !== 0n, "epsilon: expected at least 10^-9 nats, got less");
   return checkNanoNats(nano);
 }
 

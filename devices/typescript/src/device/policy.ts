@@ -1,6 +1,6 @@
 /** Policy of a device's owner. */
 
-import { InvalidParameter } from "../errors.js";
+import { InvalidParameter, expect } from "../errors.js";
 import { SECONDS_PER_DAY, type Limits } from "../ledger/contract.js";
 import { DEFAULT_ANSWERS, Reason, Refusal, type Repeat, type StudyTerms } from "../messages.js";
 import type { ExaminedStudy } from "./examination.js";
@@ -55,9 +55,8 @@ export class Policy {
     }
     const { refreshDays, windowDays, studyAnswers, studyWork } = choices;
     const counts = [refreshDays ?? 1, windowDays ?? 1, studyAnswers ?? 1, studyWork ?? 1];
-    if (!counts.every((count) => Number.isSafeInteger(count) && count >= 1)) {
-      throw new InvalidParameter("policy: expected days, answers and work of 1 or more");
-    }
+    const areCounts = counts.every((count) => Number.isSafeInteger(count) && count >= 1);
+    expect(areCounts, "policy: expected days, answers and work of 1 or more");
     this.analysts = new Set(choices.analysts);
     this.consent = choices.consent ?? null;
     this.#choices = choices;

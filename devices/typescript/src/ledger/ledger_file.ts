@@ -18,7 +18,7 @@
  * aggregator's echo of the highest sequence number finds it (`service/runtime.ts`).
  */
 
-import { InvalidParameter, StoreError } from "../errors.js";
+import { StoreError, expect } from "../errors.js";
 import type { Charge, Compose, Ledger, Limits, Overrun, Standing, Totals } from "./contract.js";
 import { SECONDS_PER_DAY, overrun } from "./contract.js";
 import { NO_HASH, postingHash, type Posting, type PostingKind } from "./postings.js";
@@ -131,9 +131,8 @@ export class LedgerFile {
    */
   ledger(member: string, enrolment: string): Ledger {
     const size = utf8(member).length;
-    if (size > MAX_MEMBER_BYTES || enrolment.length > 2 * MAX_ENROLMENT_BYTES) {
-      throw new InvalidParameter("ledger: expected a short name and enrolment, got a longer one");
-    }
+    const isShort = size <= MAX_MEMBER_BYTES && enrolment.length <= 2 * MAX_ENROLMENT_BYTES;
+    expect(isShort, "ledger: expected a short name and enrolment, got a longer one");
     const file = this;
     return {
       get sequence() {
@@ -223,9 +222,7 @@ export class LedgerFile {
     limits: Limits,
     compose: Compose,
   ): Promise<Uint8Array | Overrun> {
-    if (charge.nanoNats < 1n) {
-      throw new InvalidParameter("charge: expected 1 nano-nat or more, got less");
-    }
+    expect(charge.nanoNats >= 1n, "charge: expected 1 nano-nat or more, got less");
     const { payload, studyBytes, ...charged } = charge;
     const { request, question, study, atS, nanoNats, symbol, weight } = charged;
     const rows = this.#member(member);

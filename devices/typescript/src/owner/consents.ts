@@ -6,7 +6,7 @@
  */
 
 import type { ExaminedStudy } from "../device/examination.js";
-import { InvalidParameter } from "../errors.js";
+import { InvalidParameter, expect } from "../errors.js";
 import { sameBytes } from "../integers.js";
 import { SECONDS_PER_DAY } from "../ledger/contract.js";
 import { Reason, Refusal } from "../messages.js";
@@ -121,9 +121,7 @@ export class Consents {
 
   /** Approve a study, durably when this returns; for `days`, and never past its own expiry. */
   async approve(known: KnownStudy, nowS: number, days: number | null = null): Promise<KnownStudy> {
-    if (nowS >= known.expiresS) {
-      throw new InvalidParameter("study: expected one that has not expired, got an expired one");
-    }
+    expect(nowS < known.expiresS, "study: expected one that has not expired, got an expired one");
     if (days !== null && !(Number.isInteger(days) && 1 <= days && days <= MAX_DAYS)) {
       throw new InvalidParameter(`days: expected 1 to ${MAX_DAYS}, got ${days}`);
     }

@@ -5,7 +5,7 @@
  * over it answers its public default. A finite number out of range is clamped.
  */
 
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 import { clamp, greatest, magnitude } from "../integers.js";
 import { CanonicalBytes, utf8 } from "./canonical.js";
 import { exactRatio, stripped, toGrid } from "./exact.js";
@@ -42,13 +42,6 @@ export interface Field {
   write(bytes: CanonicalBytes): void;
   /** The value on the grid; undefined where it is not present. */
   encode(value: unknown): GridValue | undefined;
-}
-
-/** Throw InvalidParameter unless a condition holds. */
-function expect(holds: boolean, expected: string): asserts holds {
-  if (!holds) {
-    throw new InvalidParameter(expected);
-  }
 }
 
 /** A single 0 or 1. */
@@ -119,9 +112,8 @@ export class Category implements Field {
     readonly labels: readonly string[],
     readonly required = false,
   ) {
-    if (!(labels.length >= 1 && labels.length <= MAX_LABELS)) {
-      throw new InvalidParameter(`Category expects 1..${MAX_LABELS} labels, found ${labels.length}`);
-    }
+    const count = labels.length;
+    expect(count >= 1 && count <= MAX_LABELS, `Category expects 1..${MAX_LABELS} labels, found ${count}`);
     for (const [position, label] of labels.entries()) {
       expect(!NEVER_LABELS.has(stripped(label)), `label ${position} stands for a missing value`);
       const size = utf8(label).length;

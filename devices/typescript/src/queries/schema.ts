@@ -1,6 +1,6 @@
 /** Schemas: the names and types of a record's fields, and records encoded onto their grids. */
 
-import { InvalidParameter, InvalidRecord } from "../errors.js";
+import { InvalidRecord, expect } from "../errors.js";
 import { clamp } from "../integers.js";
 import { isPrintable } from "../printable.js";
 import { CanonicalBytes, sha256, utf8 } from "./canonical.js";
@@ -37,20 +37,15 @@ export class Schema {
   ) {
     const kept = new Map(fields);
     const length = [...name].length;
-    if (length < 1 || length > MAX_NAME || !isPrintable(name)) {
-      throw new InvalidParameter(`schema: expected a printable name of 1..${MAX_NAME} characters`);
-    }
-    if (!(version >= 0 && version <= MAX_VERSION)) {
-      throw new InvalidParameter(`schema: expected a version in 0..${MAX_VERSION}, got ${version}`);
-    }
-    if (kept.size < 1 || kept.size > MAX_FIELDS) {
-      throw new InvalidParameter(`schema: expected 1..${MAX_FIELDS} fields, found ${kept.size}`);
-    }
+    const isName = length >= 1 && length <= MAX_NAME && isPrintable(name);
+    expect(isName, `schema: expected a printable name of 1..${MAX_NAME} characters`);
+    const isVersion = version >= 0 && version <= MAX_VERSION;
+    expect(isVersion, `schema: expected a version in 0..${MAX_VERSION}, got ${version}`);
+    const isFew = kept.size >= 1 && kept.size <= MAX_FIELDS;
+    expect(isFew, `schema: expected 1..${MAX_FIELDS} fields, found ${kept.size}`);
     const bytes = new CanonicalBytes().raw(FORMAT).text(name).i64(BigInt(version)).u32(kept.size);
     for (const [key, field] of kept) {
-      if (!FIELD_NAME.test(key)) {
-        throw new InvalidParameter("schema: a field expects a name [A-Za-z_][A-Za-z0-9_]{0,63}");
-      }
+      expect(FIELD_NAME.test(key), "schema: a field expects a name [A-Za-z_][A-Za-z0-9_]{0,63}");
       bytes.text(key);
       if (field.required) {
         bytes.u8(MUST);

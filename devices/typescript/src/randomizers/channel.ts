@@ -1,6 +1,6 @@
 /** A randomizer as a finite table of integers: the most general one, for small alphabets. */
 
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 import { toBytes } from "../integers.js";
 import { Halves, type Words } from "./coins.js";
 import { PrivacyLoss } from "./loss.js";
@@ -77,9 +77,7 @@ function checkRows(levels: number, symbols: number, halves: Halves): void {
       high += halves.high(i);
       low += halves.low(i);
     }
-    if (low % 2 ** 32 !== 0 || high + low / 2 ** 32 !== 2 ** 32) {
-      throw new InvalidParameter(`row ${x} must sum to 2^64`);
-    }
+    expect(low % 2 ** 32 === 0 && high + low / 2 ** 32 === 2 ** 32, `row ${x} must sum to 2^64`);
   }
 }
 
@@ -93,9 +91,7 @@ function worstRatio(levels: number, symbols: number, entries: Words): PrivacyLos
       high = entry > high ? entry : high;
       low = entry < low ? entry : low;
     }
-    if (low === 0n) {
-      throw new InvalidParameter(`privacy loss is infinite: column ${y} has a 0`);
-    }
+    expect(low !== 0n, `privacy loss is infinite: column ${y} has a 0`);
     if (high * least > most * low) {
       [most, least] = [high, low];
     }

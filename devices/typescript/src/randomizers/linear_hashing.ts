@@ -1,6 +1,6 @@
 /** Linear hashing: k-ary response about a random linear hash of the cell, for large alphabets. */
 
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 import { greatest, least, toBytes } from "../integers.js";
 import { COIN_SPACE, type Words } from "./coins.js";
 import { respond } from "./k_ary.js";
@@ -49,9 +49,7 @@ export class LinearHashing extends NumberedRandomizer {
     super("linear-hashing", [cells, modulus, other]);
     checkInteger("cells", cells, MIN_HASHED, MAX_HASHED);
     checkInteger("modulus", modulus, 2, Math.min(MAX_MODULUS, cells - 1));
-    if (!isPrime(modulus)) {
-      throw new InvalidParameter(`modulus: expected a prime, got ${modulus}`);
-    }
+    expect(isPrime(modulus), `modulus: expected a prime, got ${modulus}`);
     checkInteger("other", other, 1n, (COIN_SPACE - 1n) / BigInt(modulus - 1));
     let [digits, vectors] = [1, modulus];
     for (; vectors < cells; digits++) {

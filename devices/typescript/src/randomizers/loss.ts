@@ -1,7 +1,7 @@
 /** A privacy loss as the exact ratio that it is the logarithm of. */
 
 import { charge } from "../accounting/index.js";
-import { InvalidParameter } from "../errors.js";
+import { expect } from "../errors.js";
 import { gcd } from "../integers.js";
 
 /**
@@ -17,12 +17,8 @@ export class PrivacyLoss {
   private charged: bigint | undefined;
 
   constructor(numerator: bigint, denominator: bigint) {
-    if (denominator <= 0n) {
-      throw new InvalidParameter("privacy loss is infinite: a ratio over zero");
-    }
-    if (numerator < denominator) {
-      throw new InvalidParameter("a privacy loss is a ratio of at least 1, found less");
-    }
+    expect(denominator > 0n, "privacy loss is infinite: a ratio over zero");
+    expect(numerator >= denominator, "a privacy loss is a ratio of at least 1, found less");
     const common = gcd(numerator, denominator);
     this.numerator = numerator / common;
     this.denominator = denominator / common;

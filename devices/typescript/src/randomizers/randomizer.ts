@@ -1,6 +1,6 @@
 /** Interface of every randomizer: its law, a draw from coins, and the certified loss. */
 
-import { InvalidParameter } from "../errors.js";
+import { InvalidParameter, expect } from "../errors.js";
 import { bitLength } from "../integers.js";
 import { CanonicalBytes, utf8 } from "../queries/canonical.js";
 import { COIN_SPACE, type Words } from "./coins.js";
@@ -86,12 +86,9 @@ export abstract class Randomizer {
    * does not tell the level: it is the user's.
    */
   randomize(level: bigint, coins: Words): Uint8Array<ArrayBuffer> {
-    if (level < 0n || level >= this.levels) {
-      throw new InvalidParameter("level: expected one of the randomizer's, got one outside");
-    }
-    if (coins.length !== this.coins) {
-      throw new InvalidParameter(`a draw takes ${this.coins} coins, found ${coins.length}`);
-    }
+    const isLevel = level >= 0n && level < this.levels;
+    expect(isLevel, "level: expected one of the randomizer's, got one outside");
+    expect(coins.length === this.coins, `a draw takes ${this.coins} coins, found ${coins.length}`);
     return this.draw(level, coins);
   }
 
@@ -116,9 +113,7 @@ export abstract class NumberedRandomizer extends Randomizer {
 
 /** Refuse a parameter that is out of range. */
 export function checkInteger<N extends bigint | number>(name: string, n: N, least: N, most: N): void {
-  if (!(n >= least && n <= most)) {
-    throw new InvalidParameter(`${name}: expected ${least}..${most}, got ${n}`);
-  }
+  expect(n >= least && n <= most, `${name}: expected ${least}..${most}, got ${n}`);
 }
 
 /** Refuse a number of coins out of 2^64 that is none or all: a loss without bound. */

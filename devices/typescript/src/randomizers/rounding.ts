@@ -1,6 +1,6 @@
 /** Random rounding: how a number on a fine grid becomes one of a few levels without bias. */
 
-import { InvalidParameter } from "../errors.js";
+import { InvalidParameter, expect } from "../errors.js";
 import { COIN_SPACE, type Words } from "./coins.js";
 
 const MAX_SPAN = 1n << 31n;
@@ -29,15 +29,10 @@ export function roundToLevels(
   coin: bigint,
 ): bigint {
   const span = high - low;
-  if (span <= 0n || span >= MAX_SPAN) {
-    throw new InvalidParameter("a range spans 1..2^31-1 grid units");
-  }
-  if (levels < 2n || levels > MAX_ROUNDING_LEVELS) {
-    throw new InvalidParameter(`rounding is onto 2..${MAX_ROUNDING_LEVELS} levels`);
-  }
-  if (value < low || value > high) {
-    throw new InvalidParameter("a grid value lies in its range, found one outside");
-  }
+  expect(span > 0n && span < MAX_SPAN, "a range spans 1..2^31-1 grid units");
+  const isFew = levels >= 2n && levels <= MAX_ROUNDING_LEVELS;
+  expect(isFew, "rounding is onto 2..2^16 levels");
+  expect(value >= low && value <= high, "a grid value lies in its range, found one outside");
   const position = (value - low) * (levels - 1n);
   const below = position / span;
   return coin < ((position % span) * COIN_SPACE) / span ? below + 1n : below;

@@ -1,7 +1,7 @@
 /** Making devices known to their aggregator, once. */
 
 import { encode, parse } from "../codec/index.js";
-import { InvalidParameter, RemoteProtocolError } from "../errors.js";
+import { RemoteProtocolError, expect } from "../errors.js";
 import { sha256 } from "../queries/index.js";
 import { fromHex, toHex } from "../integers.js";
 import { EnrolRequestSchema, EnrolResponseSchema } from "../protos/askance_protos/v1/exchange_pb.js";
@@ -44,9 +44,7 @@ export class Enrolment {
    * @throws CallFailed: refused or not reached; those of messages before it are enrolled.
    */
   async enrol(token: string): Promise<void> {
-    if (!TOKEN.test(token.trim())) {
-      throw new InvalidParameter("enrolment token: expected one line of ASCII characters");
-    }
+    expect(TOKEN.test(token.trim()), "enrolment token: expected one line of ASCII characters");
     const credentials = enrolmentCredentials(token.trim());
     const devices = ordered(this.identities);
     for (let start = 0; start < devices.length; start += MAX_ENROLMENTS) {

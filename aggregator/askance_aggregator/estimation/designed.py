@@ -23,6 +23,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.estimation.deviations import Deviations, deviations
 from askance_aggregator.estimation.landing import relative_landing
 from askance_aggregator.estimation.statistics import Decode, bias_of
@@ -230,13 +231,7 @@ class Bets:
 
         if near == far or not rejects(far + (near - far) * 1e-9):
             return far  # a mean at the end itself needs every draw there
-        for _ in range(_HALVINGS):
-            middle = (far + near) / 2
-            if rejects(middle):
-                far = middle
-            else:
-                near = middle
-        return far
+        return halved(lambda mean: not rejects(mean), far, near, _HALVINGS)[0]
 
 
 def _curve(number: Reals | float) -> Reals:

@@ -38,6 +38,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
@@ -539,21 +540,18 @@ class _LengthLaw:
 
     def _rarely_less(self, chance: float) -> float:
         """Return the square that |N|^2 is below with this chance."""
-        low, high = 0.0, self.mean
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._smaller(middle, 0.0) >= chance else (middle, high)
-        return high
+        return halved(
+            lambda square: self._smaller(square, 0.0) >= chance, 0.0, self.mean, _HALVINGS
+        )[1]
 
     def _length(self, square: float, chance: float) -> float:
         """Return the length of D for which a smaller square has this chance, or 0."""
         low, high = 0.0, sqrt(square) + 10 * sqrt(self.mean)
         if self._smaller(square, low) < chance:
             return 0.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            above = self._smaller(square, middle) >= chance
-            low, high = (middle, high) if above else (low, middle)
+        low, high = halved(
+            lambda length: self._smaller(square, length) < chance, low, high, _HALVINGS
+        )
         return (low + high) / 2
 
     def _smaller(self, square: float, length: float) -> float:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import erfc, sqrt
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.learners.hypotheses import JsonObject
 
 STANDS = 5.0
@@ -78,11 +79,11 @@ def noncentrality(degrees: int, level: float, beta: float) -> float:
     from askance_aggregator.special_functions import chdtri, chndtr
 
     threshold = float(chdtri(degrees, level))
+
+    def missed(distance: float) -> bool:
+        return bool(chndtr(threshold, degrees, distance) > beta)
+
     low, high = 0.0, 1.0
-    while chndtr(threshold, degrees, high) > beta:
+    while missed(high):
         low, high = high, 2 * high
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        missed = chndtr(threshold, degrees, middle) > beta
-        low, high = (middle, high) if missed else (low, middle)
-    return high
+    return halved(lambda distance: not missed(distance), low, high, _BISECTIONS)[1]

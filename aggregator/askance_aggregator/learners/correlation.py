@@ -35,6 +35,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
     MISSING,
@@ -652,8 +653,5 @@ def p_value(answers: Answers, rejected: Callable[[Sequence[Answer]], bool]) -> f
 
     if rejects(LEAST):
         return LEAST
-    low, high = log(LEAST), 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rejects(exp(middle)) else (middle, high)
+    _, high = halved(lambda level: rejects(exp(level)), log(LEAST), 0.0, _HALVINGS)
     return min(exp(high), 1.0)

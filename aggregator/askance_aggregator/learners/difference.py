@@ -34,6 +34,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.learners.assessments import (
     ALL_COVER,
     NO_VALUES,
@@ -494,11 +495,7 @@ def fisher(product: float) -> float:
 @lru_cache(maxsize=64)
 def fisher_product(chance: float) -> float:
     """Return the product that `fisher` gives this chance, rounded down."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if fisher(middle) <= chance else (low, middle)
-    return low
+    return halved(lambda product: fisher(product) > chance, 0.0, 1.0, _HALVINGS)[0]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

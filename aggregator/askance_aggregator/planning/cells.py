@@ -31,6 +31,7 @@ from math import ceil, log
 
 import numpy as np
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.tails import (
     Failure,
@@ -221,22 +222,11 @@ def _users(tail: JointShares, tau: float, beta: float) -> int:
     """Search by the normal law's bound, then for the report by which it is short on each side."""
     rate = tail.exponent(tau)
     high = max(1, ceil(log(2 / beta) / rate))  # Chernoff's, with beta for each share
-    high = _least(lambda users: tail.is_shown(users, tau, beta, sharp=False), 0, high, 1)
+    high = least_whole(lambda users: tail.is_shown(users, tau, beta, sharp=False), 0, high)
     saved = min(_SAVED / (tau * tail.of_cell.gap), high)
-    return _least(
+    return least_whole(
         lambda users: tail.is_shown(users, tau, beta), int(high - saved), high, high // _FINE
     )
-
-
-def _least(enough: Callable[[int], bool], low: int, high: int, apart: int) -> int:
-    """Bisection until the ends are so far apart; `high` is enough."""
-    while high - low > max(1, apart):
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 @lru_cache(maxsize=4096)

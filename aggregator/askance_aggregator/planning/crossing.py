@@ -37,6 +37,7 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.estimation import relative_landing
 from askance_aggregator.learners import Crossing
 from askance_aggregator.planning.tails import Failure, Reals, Tail, least_tau
@@ -91,13 +92,7 @@ class Crossed(Tail):
         low, high = 0, max(1, ceil(log(2 / self._chance(beta)) / self.exponent(tau)))
         while not self._surely_enough(high, tau, beta):
             low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._surely_enough(middle, tau, beta):
-                high = middle
-            else:
-                low = middle
-        return high
+        return least_whole(lambda users: self._surely_enough(users, tau, beta), low, high)
 
     def tolerance(self, users: int, beta: float) -> float:
         """Compute approximately the least tau for which `users` are enough, rounded upward.

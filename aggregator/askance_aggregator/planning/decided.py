@@ -40,6 +40,7 @@ from math import erfc, log, sqrt
 
 import numpy as np
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.learners import (
     AssociationFound,
     Decision,
@@ -163,10 +164,7 @@ def standing_out(values: int, beta: float) -> float:
         high *= 2
         if high > _MOST:
             raise InvalidParameter(f"beta: expected 1e-15 or more for a decision, got {beta}")
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if stands_back(values, middle) <= beta else (middle, high)
-    return high
+    return halved(lambda mean: stands_back(values, mean) <= beta, low, high, _BISECTIONS)[1]
 
 
 def stands_back(values: int, mean: float) -> float:

@@ -18,6 +18,7 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.estimation import (
     Cases,
     Decode,
@@ -234,13 +235,11 @@ class Present(Tail):
         if not self.exact or sure > MOST_USERS:
             return sure
         shift, centres = tau / self.half, PresenceCells.all_from(self.share).centres
-        low, high = sure // 2, sure
-        while high - low > max(1, high // _FINE):
-            middle = (low + high) // 2
-            if (centres.failure(self.law, shift, middle, beta) > beta).any():
-                low = middle
-            else:
-                high = middle
+
+        def near(users: int) -> bool:
+            return not (centres.failure(self.law, shift, users, beta) > beta).any()
+
+        high = least_whole(near, sure // 2, sure, part=_FINE)
         for more in _TRIED:
             users = ceil(high * more)
             if users >= sure:

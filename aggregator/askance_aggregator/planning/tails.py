@@ -28,6 +28,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_client.errors import InvalidParameter
 
 Reals = NDArray[np.float64]
@@ -153,27 +154,14 @@ def _least_whole(enough: Callable[[int], bool], most: int) -> int:
     low, high = most // 4, most
     if low and enough(low):
         low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return least_whole(enough, low, high)
 
 
 def _toothed(tail: Tail, tau: float, beta: float, sure: int) -> int:
     """By exact tails: a number that is enough, between one that is not and `sure`."""
     if tail.fails(sure, tau, beta):
         return sure
-    low, high = sure // 2, sure
-    while high - low > max(1, high // _FINE):
-        middle = (low + high) // 2
-        if tail.fails(middle, tau, beta):
-            low = middle
-        else:
-            high = middle
-    return high
+    return least_whole(lambda users: not tail.fails(users, tau, beta), sure // 2, sure, part=_FINE)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from math import exp, inf
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.estimation import clopper_pearson
 
 Counted = NDArray[np.int64]
@@ -47,14 +48,9 @@ def detectable(nats: float, share: float, n: tuple[int, int], alpha: float) -> f
     """
     if not _told_apart(_MOST_NATS, nats, share, n, alpha):
         return inf
-    low, high = nats, _MOST_NATS
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _told_apart(middle, nats, share, n, alpha):
-            high = middle
-        else:
-            low = middle
-    return high
+    return halved(
+        lambda loss: _told_apart(loss, nats, share, n, alpha), nats, _MOST_NATS, _BISECTIONS
+    )[1]
 
 
 def _told_apart(loss: float, nats: float, share: float, n: tuple[int, int], alpha: float) -> bool:

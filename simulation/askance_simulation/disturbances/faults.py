@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import Protocol
 
 from askance_aggregator.names import unknown_name
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter
 from askance_client.messages import AckStatus
+from askance_simulation.randomness.chances import read_chance
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
 
@@ -69,12 +70,7 @@ class Faults:
 
     def __post_init__(self) -> None:
         for name in (one.name for one in fields(self)):
-            chance = rational(getattr(self, name), name)
-            if not 0 <= chance <= 1:
-                raise InvalidParameter(
-                    f"{name}: expected a chance from 0 to 1, found {float(chance):g}"
-                )
-            object.__setattr__(self, name, chance)
+            object.__setattr__(self, name, read_chance(getattr(self, name), name))
         chances = [Fraction(getattr(self, one.name)) for one in fields(self)]
         fails = sum((Fraction(self.lost), Fraction(self.reorder), Fraction(self.crash)))
         if sum(chances) > 1 or 1 - fails < _LEAST_PASSING:

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.names import unknown_name
-from askance_aggregator.numbers import Rational, plain, rational
+from askance_aggregator.numbers import Rational, plain
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_simulation.families.favouring import Weights, favour, index, uniform, words_below
-from askance_simulation.randomness.chances import below, threshold, words
+from askance_simulation.randomness.chances import below, read_chance, threshold, words
 from askance_simulation.randomness.seeds import Seed
 
 Ordinals = NDArray[np.int64]
@@ -245,12 +245,7 @@ class Misbehaviour:
 
     def __post_init__(self) -> None:
         for name in ("absent", "dropout", "offline", "liars"):
-            chance = rational(getattr(self, name), name)
-            if not 0 <= chance <= 1:
-                raise InvalidParameter(
-                    f"{name}: expected a chance from 0 to 1, found {float(chance):g}"
-                )
-            object.__setattr__(self, name, chance)
+            object.__setattr__(self, name, read_chance(getattr(self, name), name))
         if self.attack not in ATTACKS:
             raise unknown_name("attack", self.attack, ATTACKS)
         object.__setattr__(self, "targets", _levels(self.targets))

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE
 from askance_simulation.randomness.coins import keystream
 from askance_simulation.randomness.seeds import Seed
@@ -17,6 +19,14 @@ Words = NDArray[np.uint64]
 Which = NDArray[np.bool_]
 
 _CHUNK_BITS = 16  # ordinals further apart than this are looked up apart
+
+
+def read_chance(value: Rational, name: str) -> Fraction:
+    """Return a chance, exactly; both ends of 0 .. 1 are chances."""
+    chance = rational(value, name)
+    if not 0 <= chance <= 1:
+        raise InvalidParameter(f"{name}: expected a chance from 0 to 1, found {float(chance):g}")
+    return chance
 
 
 def threshold(chance: Fraction) -> int:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from askance_aggregator.bisection import least_whole
 from askance_client.accounting import NANO_NATS_PER_NAT, ratio_within
 from askance_client.errors import InvalidParameter
 
@@ -104,11 +105,7 @@ def _within(ratio: Fraction, epsilon: Fraction) -> bool:
 
 def _largest(epsilon: Fraction, ratio: Callable[[Fraction], Fraction]) -> Fraction:
     """The largest multiple of 2^-64 below 1 whose ratio, which grows with it, is at most e^eps."""
-    low, high = 0, _STEPS
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _within(ratio(Fraction(middle, _STEPS)), epsilon):
-            low = middle
-        else:
-            high = middle
-    return Fraction(low, _STEPS)
+    beyond = least_whole(
+        lambda step: not _within(ratio(Fraction(step, _STEPS)), epsilon), 0, _STEPS
+    )
+    return Fraction(beyond - 1, _STEPS)

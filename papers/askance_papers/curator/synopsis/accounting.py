@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, log
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.composition import (
     Advanced,
     BoundedRange,
@@ -198,13 +199,8 @@ def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fractio
 
 def _largest_within(epsilon: Fraction, spent: Callable[[Fraction], float], wanted: str) -> Fraction:
     """By bisection: more costs more, and nothing above twice epsilon + 2 is within."""
-    low, high = 0, int(2 * (epsilon + 1) * _GRID)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if spent(Fraction(middle, _GRID)) <= epsilon:
-            low = middle
-        else:
-            high = middle
+    most = int(2 * (epsilon + 1) * _GRID)
+    low = least_whole(lambda step: spent(Fraction(step, _GRID)) > epsilon, 0, most) - 1
     if not low:
         raise InvalidParameter(
             f"budget: expected enough for {wanted}, found epsilon {float(epsilon):g}"

@@ -9,6 +9,7 @@ from math import exp, tanh
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.sampling import discrete_laplace
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import counts_agree, repeats_agree
@@ -123,12 +124,13 @@ def random_laws(rng: np.random.Generator, epsilon: Fraction) -> tuple[Law, Law]:
     law /= law.sum()
     bound = float(epsilon)
     ratios = rng.choice([-bound, bound, 0.0], size) + rng.uniform(-0.1, 0.1, size) * bound
-    low, high = -3 * bound, 3 * bound
-    for _ in range(60):  # a shift of the log-ratios, cut to +-eps, that sums to 1
-        middle = (low + high) / 2
-        total = float(law @ np.exp(np.clip(ratios + middle, -bound, bound)))
-        low, high = (middle, high) if total < 1 else (low, middle)
-    other = law * np.exp(np.clip(ratios + high, -bound, bound))
+
+    def factors(shift: float) -> Law:
+        return np.asarray(np.exp(np.clip(ratios + shift, -bound, bound)))
+
+    # A shift of the log-ratios, cut to +-eps, that sums to 1.
+    _, high = halved(lambda shift: float(law @ factors(shift)) >= 1, -3 * bound, 3 * bound, 60)
+    other = law * factors(high)
     return law, other / other.sum()
 
 

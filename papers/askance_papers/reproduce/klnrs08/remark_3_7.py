@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_papers.curator.mechanisms import Exponential, ScoredCandidates, sample_size
 from askance_papers.reproduce.checks import events_agree, rate_exceeded
 from askance_papers.reproduce.counting import generator
@@ -30,6 +31,7 @@ NAME = "remark-3.7"
 ALPHA, BETA, EPSILON = Fraction(1, 10), Fraction(1, 20), Fraction(1, 2)
 MASS = float(ALPHA) * 1.01  # of each point on which some hypothesis errs alone
 SMALL = 6  # points on which the VC dimension is found by going through all subsets
+
 _REPLICATES = 300  # data sets over which the law of a choice is averaged
 _NEAR = 0.25  # how far the measured growth may be from the law's, relatively
 
@@ -188,13 +190,7 @@ def least_examples(line: LineClass, labels: Labels, seed: Seed) -> int:
     low, high = 1, 1
     while law_at(line, labels, high, seed) > BETA:
         low, high = high, 2 * high
-    while high - low > max(high // 100, 1):
-        middle = (low + high) // 2
-        if law_at(line, labels, middle, seed) > BETA:
-            low = middle
-        else:
-            high = middle
-    return high
+    return least_whole(lambda n: law_at(line, labels, n, seed) <= BETA, low, high, part=100)
 
 
 def law_at(line: LineClass, labels: Labels, examples: int, seed: Seed) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.learners import Conjunction, NonAdaptive, conjunctions, conjunctions_schema
 from askance_aggregator.planning import plan
 from askance_client.accounting import parse_epsilon
@@ -131,14 +132,12 @@ def invalid_chance(truth: Sequence[float], tau: float, randomizer: Randomizer, u
 
 def least_group(truth: Sequence[float], tau: float, randomizer: Randomizer, enough: int) -> int:
     """Find about the least users per question for which that chance is beta."""
-    low, high = 1, enough
-    while high - low > max(high // 1000, 1):
-        middle = (low + high) // 2
-        if invalid_chance(truth, tau, randomizer, middle) <= float(BETA):
-            high = middle
-        else:
-            low = middle
-    return high
+    return least_whole(
+        lambda users: invalid_chance(truth, tau, randomizer, users) <= float(BETA),
+        1,
+        enough,
+        part=1000,
+    )
 
 
 def zero_rates(d: int) -> list[float]:

@@ -17,8 +17,13 @@ def test_the_least_whole_number_is_found(low: int, before: int, after: int) -> N
 
 def test_the_ends_are_not_asked() -> None:
     asked: list[int] = []
-    found = least_whole(lambda n: bool(asked.append(n)) or n >= 3, 0, 8)
-    assert (found, asked) == (3, [4, 2, 3])
+
+    def enough(number: int) -> bool:
+        asked.append(number)
+        return number >= 3
+
+    assert least_whole(enough, 0, 8) == 3
+    assert asked == [4, 2, 3]
 
 
 @pytest.mark.parametrize(

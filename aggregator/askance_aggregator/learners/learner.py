@@ -259,18 +259,14 @@ def adaptive(
                     f" {type(run).__name__}"
                 )
             run.close()
-            schema, parameters, fields = _recorded(function, *args, **kwargs)
-            bound = inspect.signature(function).bind(*args, **kwargs)
-            bound.apply_defaults()
+            arguments = _bound(function, *args, **kwargs)
             return Adaptive(
                 name=name,
                 version=version,
-                parameters=parameters,
-                schema=schema,
-                argument_fields=fields,
-                rehearsal=rehearsal if rehearse is None else rehearse(bound.arguments),
+                **_recorded(arguments),
+                rehearsal=rehearsal if rehearse is None else rehearse(arguments),
                 factory=lambda: function(*args, **kwargs),
-                settling=_settling(function, make, settle, *args, **kwargs),
+                settling=_settling(make, settle, arguments),
             )
 
         _IDENTITIES[make] = (name, version)
@@ -316,16 +312,14 @@ def non_adaptive(
                     f" {type(made).__name__}"
                 )
             batch, conclude = made
-            schema, parameters, fields = _recorded(function, *args, **kwargs)
+            arguments = _bound(function, *args, **kwargs)
             return NonAdaptive(
                 name=name,
                 version=version,
-                parameters=parameters,
-                schema=schema,
-                argument_fields=fields,
+                **_recorded(arguments),
                 batch=batch,
                 conclude=conclude,
-                settling=_settling(function, make, settle, *args, **kwargs),
+                settling=_settling(make, settle, arguments),
             )
 
         _IDENTITIES[make] = (name, version)
@@ -345,12 +339,15 @@ def identity_of(function: Callable[..., Any]) -> tuple[str, int]:
     return _IDENTITIES[made]
 
 
+def _bound(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+    """Return the arguments of a call by name, defaults too."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
 def _settling(
-    function: Callable[P, object],
-    make: Callable[P, Learner[T]],
-    rule: Settle | None,
-    *args: P.args,
-    **kwargs: P.kwargs,
+    make: Callable[..., Learner[T]], rule: Settle | None, arguments: Mapping[str, Any]
 ) -> Callable[[Conditions], Learner[T] | None] | None:
     """Return what makes the learner with the settings that a rule sets; None without a rule."""
     if rule is None:
@@ -358,36 +355,29 @@ def _settling(
     known = rule
 
     def settling(conditions: Conditions) -> Learner[T] | None:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        bound.apply_defaults()
-        chosen = known(bound.arguments, conditions)
-        if all(bound.arguments[name] is value for name, value in chosen.items()):
+        chosen = known(arguments, conditions)
+        if all(arguments[name] is value for name, value in chosen.items()):
             return None
-        by_name: Callable[..., Learner[T]] = make
-        return by_name(**{**bound.arguments, **chosen})
+        return make(**{**arguments, **chosen})
 
     return settling
 
 
-def _recorded(
-    function: Callable[P, object], *args: P.args, **kwargs: P.kwargs
-) -> tuple[Schema | None, dict[str, str], frozenset[str]]:
+def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema among the arguments, the others as text, and their expressions' fields.
 
     An argument that is None is left out.
     """
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
     schema: Schema | None = None
     parameters: dict[str, str] = {}
     fields: frozenset[str] = frozenset()
-    for name, value in bound.arguments.items():
+    for name, value in arguments.items():
         if isinstance(value, Schema):
             schema = value
         elif value is not None:
             parameters[name] = canonical_text(value)
             fields |= fields_used_by(value)
-    return schema, parameters, fields
+    return {"schema": schema, "parameters": parameters, "argument_fields": fields}
 
 
 def fields_used_by(value: object) -> frozenset[str]:

@@ -230,8 +230,7 @@ class DecisionTree(JsonObject):
     def _branch(self, place: int) -> Branch:
         node = next(node for node in self.nodes if node.place == place)
         if node.split is None:
-            best = int(np.argmax(node.shares))
-            share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
+            best, share, users = _commonest(node.shares)
             return Branch(self.classes[best], f"{users:.1%} of users, {share:.0%} of them so", best)
         part = self._parts[node.split.part]
         names = " | ".join(part.labels[cell] for cell in node.split.cells)
@@ -244,8 +243,7 @@ class DecisionTree(JsonObject):
     def _lines(self, place: int, indent: str) -> Iterator[str]:
         node = next(node for node in self.nodes if node.place == place)
         if node.split is None:
-            best = int(np.argmax(node.shares))
-            share, users = _normal(node.shares)[best], min(max(sum(node.shares), 0.0), 1.0)
+            best, share, users = _commonest(node.shares)
             yield f"{indent}{self.classes[best]} ({share:.0%} of this leaf, {users:.1%} of users)"
             return
         yield f"{indent}if {node.split.part} is {self._names(node.split)}:"
@@ -274,6 +272,12 @@ def _normal(shares: tuple[float, ...]) -> NDArray[np.float64]:
     counts = np.clip(np.asarray(shares, dtype=np.float64), 0, None)
     total = counts.sum()
     return np.asarray(counts / total if total > 0 else np.full(len(counts), 1 / len(counts)))
+
+
+def _commonest(shares: tuple[float, ...]) -> tuple[int, float, float]:
+    """Return a leaf's most frequent class, its share of the leaf, and the leaf's of all users."""
+    best = int(np.argmax(shares))
+    return best, float(_normal(shares)[best]), min(max(sum(shares), 0.0), 1.0)
 
 
 def _check(tree: DecisionTree) -> None:

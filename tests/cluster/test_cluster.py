@@ -22,8 +22,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.tallies import CHUNK
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_simulation.experiments import run_trial
-from askance_simulation.experiments.sweeps.jobs import Job
-from askance_simulation.experiments.sweeps.running import run_as_task
+from askance_simulation.experiments.sweeps.running import Job, run_as_task
 from askance_simulation.fleets import fleet_by
 from askance_simulation.fleets.cluster import NoCluster, joined
 from askance_simulation.fleets.shards import LostResults, compute, import_ray

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_simulation.audit.bounds import detectable, losses_at_least
-from askance_simulation.audit.events import Event, candidates
+from askance_simulation.audit.events import Event, Symbols, candidates
 from askance_simulation.audit.messages import Message
-from askance_simulation.audit.symbols import Symbols
 
 _REPEATS = 4  # a table is learned where a symbol is seen so often on average
 _STANDARD_DEVIATIONS = 4.0  # a bit that differs by less is left out of the sum: it is chance

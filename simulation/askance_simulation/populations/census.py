@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.datasets import Rows, dataset
+from askance_simulation.populations.sources import Rows, dataset
 from askance_simulation.randomness.seeds import Seed
 
 ROWS = 20_000

@@ -9,9 +9,8 @@ import pytest
 
 from askance_simulation.experiments.sweeps import running, sweep
 from askance_simulation.experiments.sweeps.cells import SweepPopulation, by_name, cells_of
-from askance_simulation.experiments.sweeps.jobs import Job, Planned, _asked_for
 from askance_simulation.experiments.sweeps.row_file import Row
-from askance_simulation.experiments.sweeps.running import TrialQueues
+from askance_simulation.experiments.sweeps.running import Job, Planned, TrialQueues, _asked_for
 
 TRIALS = 4
 

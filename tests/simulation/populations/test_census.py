@@ -15,7 +15,7 @@ from askance_client.queries import Category, Integer
 from askance_simulation.experiments import named
 from askance_simulation.populations import DATA_SETS, DataSource, Population
 from askance_simulation.populations.census import ROWS, census
-from askance_simulation.populations.datasets import dataset
+from askance_simulation.populations.sources import dataset
 from askance_simulation.randomness.seeds import Seed
 
 Records = list[dict[str, str]]

@@ -32,6 +32,9 @@ from askance_papers.curator.synopsis.base_generators import (
     BaseGenerator,
     CountingGenerator,
     GaussianAnswers,
+    LowSensitivityQueries,
+    NoisySearchGenerator,
+    SmallDatabaseGenerator,
 )
 from askance_papers.curator.synopsis.boosting import (
     Boosted,
@@ -52,9 +55,9 @@ from askance_papers.curator.synopsis.local import (
     boosting_rehearsal,
     conjunctions,
 )
-from askance_papers.curator.synopsis.marginals import MarginalFamily
 from askance_papers.curator.synopsis.mwem import mwem
 from askance_papers.curator.synopsis.queries import (
+    MarginalFamily,
     MatrixQueries,
     PredicateQueries,
     QueryFamily,
@@ -63,11 +66,6 @@ from askance_papers.curator.synopsis.queries import (
     ranges,
 )
 from askance_papers.curator.synopsis.sampling import queries_for
-from askance_papers.curator.synopsis.small_databases import (
-    LowSensitivityQueries,
-    NoisySearchGenerator,
-    SmallDatabaseGenerator,
-)
 from askance_papers.curator.synopsis.synopses import (
     Answered,
     Distribution,

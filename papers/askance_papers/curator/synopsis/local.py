@@ -21,8 +21,7 @@ from askance_client.queries import Expression, Query, Schema
 from askance_papers.curator.synopsis.accounting import Schedule, rounds_for
 from askance_papers.curator.synopsis.base_generators import CountingGenerator
 from askance_papers.curator.synopsis.boosting import boost
-from askance_papers.curator.synopsis.marginals import MarginalFamily
-from askance_papers.curator.synopsis.queries import QueryFamily
+from askance_papers.curator.synopsis.queries import MarginalFamily, QueryFamily
 from askance_papers.curator.synopsis.synopses import Answered, MedianSynopsis
 
 Asked = Callable[[int], Query]

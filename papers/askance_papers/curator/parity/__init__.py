@@ -7,12 +7,13 @@ solution space or does nothing to it; only to contradict is drastic, and that hi
 coin of 1/2. So A is private on *every* data set, those that no parity fits included. A* runs A k
 times and takes the first answer.
 
-- `gf2`: bit-packed elimination.
+- `gf2`: bit-packed elimination. `examples`: what is learned from, checked and packed.
 - `keeping`: what p costs, decided with integers, and the largest p that a budget allows.
-- `learner`: examples, checked and packed, how many suffice, the mechanism, and its output
-  distribution, exactly, for tiny instances.
+- `sizes`: how many examples suffice. `learner`: the mechanism. `law`: its output distribution,
+  exactly, for tiny instances.
 """
 
+from askance_papers.curator.parity.examples import ParityExamples
 from askance_papers.curator.parity.keeping import (
     Keeping,
     even_keeping,
@@ -20,13 +21,9 @@ from askance_papers.curator.parity.keeping import (
     printed_keeping,
     sharper_keeping,
 )
-from askance_papers.curator.parity.learner import (
-    ParityExamples,
-    PrivateParity,
-    examples_needed,
-    law,
-    runs_needed,
-)
+from askance_papers.curator.parity.law import law
+from askance_papers.curator.parity.learner import PrivateParity
+from askance_papers.curator.parity.sizes import examples_needed, runs_needed
 from askance_simulation.populations.labelled_bits import Parity
 
 __all__ = [

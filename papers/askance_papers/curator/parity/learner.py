@@ -1,182 +1,25 @@
-"""The private learner of PARITY: A, A* that repeats it, what they learn from, and their law."""
+"""The private learner of PARITY: A, and A* that repeats it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from math import ceil, log
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.numbers import Rational, read_epsilon, read_probability
 from askance_aggregator.sampling import Words, happens
 from askance_client.accounting import NANO_NATS_PER_NAT, charge
-from askance_client.errors import InvalidParameter, InvalidRecord
-from askance_papers.curator.parity.gf2 import Rows, Solutions, pack, solve, words_of
+from askance_client.errors import InvalidParameter
+from askance_papers.curator.parity.examples import ParityExamples
+from askance_papers.curator.parity.gf2 import solve
 from askance_papers.curator.parity.keeping import (
     Keeping,
     costs_at_most,
     likelihood_ratio,
     sharper_keeping,
 )
+from askance_papers.curator.parity.sizes import runs_needed
 from askance_simulation.populations.labelled_bits import Parity
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ParityExamples:
-    """Examples (x, y), one per user: x in {0, 1}^d, y in {0, 1}.
-
-    Made by `of_bits` or `of_words`, which check everything.
-
-    Args:
-      rows: shape (n, words_of(d + 1)): bit c is x_c, bit d is y.
-      d: the length of an x.
-    """
-
-    rows: Rows
-    d: int
-
-    def __len__(self) -> int:
-        """n, which is public."""
-        return len(self.rows)
-
-    @classmethod
-    def of_bits(cls, x: ArrayLike, y: ArrayLike) -> ParityExamples:
-        """Make examples from a table of zeros and ones.
-
-        Args:
-          x: shape (n, d), values {0, 1}, of a whole-number or truth-value type.
-          y: shape (n,), values {0, 1}.
-
-        Raises:
-          InvalidParameter: no table of that shape or type, or an empty one.
-          InvalidRecord: a value that is neither 0 nor 1, or not one label for each row.
-        """
-        table = np.asarray(x)
-        _check_shape(table, "a table (n, d) of zeros and ones")
-        labels = _labels(y, len(table))
-        if table.dtype.kind not in "biu":
-            raise InvalidParameter(f"examples: expected whole numbers, found type {table.dtype}")
-        if table.dtype.kind != "b" and (table.min() < 0 or table.max() > 1):
-            row, column = (int(place[0]) for place in np.nonzero((table < 0) | (table > 1)))
-            raise InvalidRecord(
-                f"examples: expected 0 or 1, found another number in row {row}, column {column}"
-            )
-        d = table.shape[1]
-        rows = pack(table.astype(np.uint8, copy=False), words_of(d + 1))
-        return cls(_labelled(rows, labels, d), d)
-
-    @classmethod
-    def of_words(cls, x: NDArray[np.uint64], y: ArrayLike, d: int) -> ParityExamples:
-        """Make examples whose bits are packed already.
-
-        Args:
-          x: shape (n, ceil(d / 64)), dtype uint64: x_c is bit c mod 64 of word c // 64; 0 beyond.
-          y: shape (n,), values {0, 1}.
-          d: the length of an x.
-
-        Raises:
-          InvalidParameter: no array of that shape or type, or an empty one.
-          InvalidRecord: a bit beyond d, a label that is neither 0 nor 1, or not one for each row.
-        """
-        packed = np.asarray(x)
-        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-            raise InvalidParameter("d: expected a whole number of 1 or more")
-        _check_shape(packed, "packed rows (n, ceil(d / 64))")
-        if packed.dtype != np.uint64 or packed.shape[1] != words_of(d):
-            raise InvalidParameter(
-                f"examples: expected {words_of(d)} words of type uint64 a row for d = {d},"
-                f" found {packed.shape[1]} of type {packed.dtype}"
-            )
-        labels = _labels(y, len(packed))
-        if d % 64 and (beyond := np.flatnonzero(packed[:, -1] >> np.uint64(d % 64))).size:
-            raise InvalidRecord(f"examples: expected {d} bits, found more in row {int(beyond[0])}")
-        rows = np.zeros((len(packed), words_of(d + 1)), dtype=np.uint64)
-        rows[:, : packed.shape[1]] = packed
-        return cls(_labelled(rows, labels, d), d)
-
-
-def _check_shape(table: NDArray[Any], expected: str) -> None:
-    if table.ndim != 2:
-        raise InvalidParameter(f"examples: expected {expected}, found {table.ndim} dimensions")
-    if 0 in table.shape:
-        raise InvalidParameter(f"examples: expected {expected}, got the shape {table.shape}")
-
-
-def _labels(y: ArrayLike, count: int) -> NDArray[np.uint64]:
-    labels = np.asarray(y)
-    if labels.ndim != 1 or labels.dtype.kind not in "biu":
-        raise InvalidParameter(
-            "labels: expected one whole number for each row,"
-            f" found {labels.ndim} dimensions of type {labels.dtype}"
-        )
-    if len(labels) != count:
-        raise InvalidRecord(f"labels: expected one for each of {count} rows, found {len(labels)}")
-    wrong = np.flatnonzero((labels != 0) & (labels != 1))
-    if wrong.size:
-        raise InvalidRecord(f"labels: expected 0 or 1, found another number in row {int(wrong[0])}")
-    return labels.astype(np.uint64)
-
-
-def _labelled(rows: Rows, labels: NDArray[np.uint64], d: int) -> Rows:
-    rows[:, d // 64] |= labels << np.uint64(d % 64)
-    return rows
-
-
-_PARTS = 3  # of beta: every run gave up by its coin; too few were kept; what was kept misled
-
-
-def runs_needed(beta: Rational) -> int:
-    """Return k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
-
-    Raises:
-      InvalidParameter: no number between 0 and 1.
-
-    Source: KLNRS08 Theorem 3.8. Deviation: the printed beta / 2 sums to 3 beta', beta' = beta / 2:
-      a run that passes its coin fails with 2 beta', for Lemma 3.1 counts the coin in.
-    """
-    part = read_probability(beta, "beta") / _PARTS
-    runs = 0
-    while part * (1 << runs) < 1:
-        runs += 1
-    return runs
-
-
-def examples_needed(d: int, keep: Fraction, alpha: Rational, beta: Rational) -> int:
-    """Compute a number of examples with which A* succeeds: error above alpha at most with beta.
-
-    n = (2 / (p alpha)) (d ln 2 + ln(1 / beta')), beta' = beta / 3. Then at least p n / 2 examples
-    are kept but with e^(-p n / 8), and that number leaves no parity of error above alpha that fits
-    but with beta'. Both are at most beta'; where alpha is above 1/4 the first one may ask for more,
-    8 ln(1 / beta') / p.
-
-    Args:
-      d: the length of an x.
-      keep: p.
-      alpha: the error allowed, between 0 and 1.
-      beta: the failure allowed, between 0 and 1.
-
-    Raises:
-      InvalidParameter: a number out of range.
-
-    Source: KLNRS08 Lemma 3.1. Deviations: any p (the printed 8 / (eps alpha) is p = eps / 4); the
-      printed e^(-eps n / 16) is false, and is e^(-eps n / 32).
-    """
-    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-        raise InvalidParameter("d: expected a whole number of 1 or more")
-    if not 0 < keep < 1:
-        raise InvalidParameter(f"keep: expected between 0 and 1, found {float(keep):g}")
-    error = float(read_probability(alpha, "alpha"))
-    surprise = -log(read_probability(beta, "beta") / _PARTS)
-    enough_to_learn = 2 / error * (d * log(2) + surprise)
-    return ceil(max(enough_to_learn, 8 * surprise) / float(keep))
-
 
 _HALF = Fraction(1, 2)
 
@@ -268,51 +111,3 @@ class PrivateParity:
         kept = happens(words, self.keep, len(examples))
         solutions = solve(examples.rows[kept], examples.d)
         return None if solutions is None else Parity(tuple(solutions.draw(words).tolist()))
-
-
-_MOST = 16  # examples, and unknowns: 2^16 systems, 2^16 solutions
-
-
-def law(examples: ParityExamples, keep: Fraction, runs: int) -> Mapping[Parity | None, Fraction]:
-    """Compute the exact law of `PrivateParity` by solving every set of kept examples.
-
-    Args:
-      examples: at most 16, with d at most 16.
-      keep: p. Any probability: what is not private has a law too.
-      runs: k.
-
-    Returns:
-      The probabilities of all outputs that have one, None (nothing) among them; they sum to 1.
-
-    Raises:
-      InvalidParameter: more than can be gone through, or no probability.
-    """
-    if len(examples) > _MOST or examples.d > _MOST:
-        raise InvalidParameter(
-            f"law: expected at most {_MOST} examples and unknowns,"
-            f" found {len(examples)} and {examples.d}"
-        )
-    if not 0 <= keep <= 1 or runs < 1:
-        raise InvalidParameter("law: expected a probability to keep and at least one run")
-    once: defaultdict[Parity | None, Fraction] = defaultdict(Fraction)
-    once[None] = Fraction(1, 2)
-    for kept in product((False, True), repeat=len(examples)):
-        chance = keep ** sum(kept) * (1 - keep) ** (len(kept) - sum(kept)) / 2
-        solutions = solve(examples.rows[np.array(kept)], examples.d)
-        if solutions is None:
-            once[None] += chance
-            continue
-        for solution in _parities(solutions):
-            once[solution] += chance / (1 << examples.d - solutions.rank)
-    silent = once.pop(None)
-    passes = sum((silent**earlier for earlier in range(runs)), Fraction(0))
-    return {None: silent**runs} | {said: chance * passes for said, chance in once.items() if chance}
-
-
-def _parities(solutions: Solutions) -> Iterator[Parity]:
-    free = [place for place in range(solutions.d) if place not in set(solutions.pivots.tolist())]
-    for bits in product((0, 1), repeat=len(free)):
-        assigned = sum(bit << place for bit, place in zip(bits, free, strict=True))
-        words = np.zeros(words_of(solutions.d + 1), dtype=np.uint64)
-        words[0] = assigned
-        yield Parity(tuple(solutions.with_free(words).tolist()))

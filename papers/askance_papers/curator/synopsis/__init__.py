@@ -32,9 +32,6 @@ from askance_papers.curator.synopsis.base_generators import (
     BaseGenerator,
     CountingGenerator,
     GaussianAnswers,
-    LowSensitivityQueries,
-    NoisySearchGenerator,
-    SmallDatabaseGenerator,
 )
 from askance_papers.curator.synopsis.boosting import (
     Boosted,
@@ -66,6 +63,11 @@ from askance_papers.curator.synopsis.queries import (
     ranges,
 )
 from askance_papers.curator.synopsis.sampling import queries_for
+from askance_papers.curator.synopsis.small_databases import (
+    LowSensitivityQueries,
+    NoisySearchGenerator,
+    SmallDatabaseGenerator,
+)
 from askance_papers.curator.synopsis.synopses import (
     Answered,
     Distribution,

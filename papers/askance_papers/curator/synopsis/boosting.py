@@ -17,12 +17,14 @@ from askance_papers.curator.synopsis.base_generators import (
     BaseGenerator,
     CountingGenerator,
     GaussianAnswers,
+)
+from askance_papers.curator.synopsis.queries import QueryFamily
+from askance_papers.curator.synopsis.sampling import exponential_draws
+from askance_papers.curator.synopsis.small_databases import (
     LowSensitivityQueries,
     SearchGenerator,
     SmallDatabaseGenerator,
 )
-from askance_papers.curator.synopsis.queries import QueryFamily
-from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.curator.synopsis.synopses import Answered, Distribution, MedianSynopsis
 from askance_papers.curator.synopsis.universe import Histogram
 

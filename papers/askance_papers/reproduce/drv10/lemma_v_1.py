@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_papers.curator.synopsis import Universe, queries_for, random_queries
-from askance_papers.curator.synopsis.base_generators import every_database
 from askance_papers.curator.synopsis.sampling import exponential_draws
+from askance_papers.curator.synopsis.small_databases import every_database
 from askance_papers.reproduce.checks import counts_agree, rate_exceeded
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot

@@ -21,7 +21,7 @@ from askance_papers.curator.synopsis import (
     boosted_search,
     tight_plan,
 )
-from askance_papers.curator.synopsis.base_generators import every_database
+from askance_papers.curator.synopsis.small_databases import every_database
 from askance_simulation.randomness.words import SeededWords
 
 TERNARY = Universe((3,))

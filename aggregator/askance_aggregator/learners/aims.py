@@ -1,7 +1,7 @@
 """Aims of a question about a number: the mean that its answer estimates.
 
 It says what an estimate is held against, and nothing of how it is reached: which randomizer serves
-an aim best is for the planner (`planning.choices`).
+an aim best is for the planner (`planning.sizing.choices`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "examples: expected 0 or 1, found another number in row {}, column {}",
             "labels: expected 0 or 1, found another number in row {}",
         },
-        "papers/askance_papers/curator/synopsis/base_generators.py": {
+        "papers/askance_papers/curator/synopsis/small_databases.py": {
             "query {}: expected finite values of at most 2^30 sensitivities, found others",
         },
         "papers/askance_papers/curator/synopsis/universe.py": {

@@ -218,7 +218,8 @@ def _recorded(note: Callable[[str], None]) -> Iterator[None]:
     note("begun")
     try:
         yield
-    except AskanceError as error:
-        note(f"failed: {type(error).__name__}")
+    except (AskanceError, Failure) as error:
+        reason = error.reason if isinstance(error, Failure) else type(error).__name__
+        note(f"failed: {reason}")
         raise
     note("done")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
 import shlex
 import tarfile
+import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
@@ -26,6 +28,7 @@ from askance.cli.aggregator.common import (
 from askance.cli.arguments import count
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
+from askance_client.durable_files import sync, write_new
 from askance_client.printable import printable
 
 if TYPE_CHECKING:
@@ -109,7 +112,11 @@ def _provision(arguments: argparse.Namespace) -> int:
         recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
     ):
         store.register.keep_token(token.token_id, token.devices, token.ends_unix_s, tags)
-        _write(out, site, files, system_now_s())
+        try:
+            write_site(out, site, files, system_now_s())
+        except BaseException:
+            store.register.revoke_token(token.token_id)
+            raise
     if arguments.json:
         result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
         result["tags"] = sorted(set(tags))
@@ -167,17 +174,45 @@ def _settings(arguments: argparse.Namespace, configuration: Configuration) -> di
     return files | {"device.toml": text.encode()}
 
 
-def _write(out: Path, site: str, files: Mapping[str, bytes], now_s: int) -> None:
-    """Write the files, each of mode 0600, into a new folder or archive."""
-    from askance_client.durable_files import write_new
+def write_private(path: Path, data: bytes) -> None:
+    """Make a file for its owner only, durably."""
+    write_new(path, data, mode=0o600)
 
+
+def write_site(
+    out: Path,
+    site: str,
+    files: Mapping[str, bytes],
+    now_s: int,
+    write: Callable[[Path, bytes], None] = write_private,
+) -> None:
+    """Write the files, each of mode 0600, into a new folder or archive: whole, or not at all.
+
+    They are written beside and moved into place when they are on the disk.
+
+    Args:
+      out: the folder, or the archive by its name's end.
+      site: name of the folder in an archive.
+      files: by name.
+      now_s: time of an archive's entries, in Unix seconds.
+      write: makes a file durably.
+
+    Raises:
+      Failure: the disk says no, or something came to be at `out` meanwhile; nothing is left.
+    """
     try:
-        if out.name.endswith(_ARCHIVES):
-            write_new(out, _archive(site, files, now_s), mode=0o600)
-            return
-        out.mkdir(mode=0o700, parents=True)
-        for name, data in files.items():
-            write_new(out / name, data, mode=0o600)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".askance-", dir=out.parent) as folder:
+            beside = Path(folder, out.name)
+            if out.name.endswith(_ARCHIVES):
+                write(beside, _archive(site, files, now_s))
+                os.link(beside, out)  # unlike a renaming it overwrites nothing
+            else:
+                beside.mkdir(mode=0o700)
+                for name, data in files.items():
+                    write(beside / name, data)
+                beside.rename(out)
+        sync(out.parent)
     except OSError as error:
         raise Failure(2, "bad-input", f"{out}: cannot be made: {error.strerror}") from None
 

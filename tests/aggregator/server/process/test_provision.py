@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from askance.cli.aggregator.provision import write_site
+from askance.cli.output import Failure
 from askance_aggregator.server.process.home import AggregatorHome
 from tests.aggregator.server.process.conftest import PATIENCE_S, command, ran, serving
 from tests.commands import OF_THE_DEVICE, run_command
@@ -130,6 +134,56 @@ def test_what_a_site_could_not_start_with_is_refused_and_no_token_is_made(
         assert (done.returncode, message in done.stderr) == (2, True), f"{case}: {done.stderr}"
     assert not (tmp_path / "berlin").exists()
     assert "active" not in ran("aggregator", "token", "list", *config(fresh)).stdout
+
+
+@pytest.mark.parametrize("name", ["berlin", "berlin.tar.gz"])
+def test_a_disk_that_fails_leaves_no_part_of_a_site(tmp_path: Path, name: str) -> None:
+    """Each write fails once: before it has made anything, and with half of a file written."""
+    files = {"token": b"a secret", "device.toml": b"x = 1"}
+    writes = 1 if name.endswith(".gz") else len(files)
+    for failing in range(writes):
+        for half in (False, True):
+            count = iter(range(writes))
+
+            def write(path: Path, data: bytes) -> None:
+                if next(count) == failing:  # noqa: B023  # called now
+                    if half:  # noqa: B023
+                        path.write_bytes(data[:1])
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                path.write_bytes(data)
+
+            with pytest.raises(Failure, match=f"{name}: cannot be made: No space left on device"):
+                write_site(tmp_path / name, "berlin", files, 1, write)
+            assert list(tmp_path.iterdir()) == []
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "another's").touch()
+    with pytest.raises(Failure, match="cannot be made: "):
+        write_site(tmp_path / name, "berlin", files, 1)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_a_site_that_cannot_be_written_has_no_token(
+    tmp_path: Path, fresh: AggregatorHome, schema: Path
+) -> None:
+    """The operating system refuses a file of more than 2 MiB."""
+    with schema.open("a") as file:
+        file.write("# " + "x" * (3 << 20))
+    more = ("--aggregator", "a:1", "--records", "csv:a.csv", "--key", "id")
+    out = tmp_path / "sites" / "berlin"
+    done = subprocess.run(
+        command(*words(fresh, schema, *more, "--out", out)),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20)),
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "sites/berlin: cannot be made: File too large" in done.stderr
+    assert list(out.parent.iterdir()) == []
+    listed = json.loads(ran("aggregator", "token", "list", "--json", *config(fresh)).stdout)
+    assert [one["state"] for one in listed["tokens"]] == ["revoked"]
+    shown = ran("aggregator", "audit", "show", *config(fresh)).stdout
+    assert "failed: bad-input" in shown
 
 
 def test_a_folder_is_for_its_owner_only_and_is_never_written_over(

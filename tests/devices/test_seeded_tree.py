@@ -28,7 +28,7 @@ def test_a_test_build_is_the_source_with_seeded_coins(plant: str | None, tmp_pat
 
 
 def test_the_shipped_source_has_one_kind_of_coins() -> None:
-    """They are the operating system's: their class is made once and takes nothing."""
+    """The operating system's coins: their class is made once and takes nothing."""
     source = PACKAGE / "src"
     texts = {str(file.relative_to(source)): file.read_text() for file in source.rglob("*.ts")}
     coins = {name: text.count("implements Coins") for name, text in texts.items()}

@@ -87,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " worth the start of processes); of --fleet ray, trials at a time (default: one per"
         " core), or parts of one where trials are few and large",
     )
+    _add_output(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the file of rows, and of the picture and its axes."""
     parser.add_argument(
         "--out",
         type=Path,

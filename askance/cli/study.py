@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.cli.aggregator.common import add_command
 from askance.cli.arguments import add_out, add_text, check_new, count, day, setting
 from askance.cli.epochs import add_csv, check_series_options, epoch_text, epochs_json, print_series
 from askance.cli.output import Failure, fail, plotted, print_answer, print_json, written
@@ -105,17 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="study_command", metavar="COMMAND", required=True)
 
     def add(name: str, summary: str, run_command: Callable[..., int]) -> argparse.ArgumentParser:
-        sub: argparse.ArgumentParser = commands.add_parser(
-            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
-        )
-        for option, what in (
-            ("--json", "print one JSON object, nothing else"),
-            ("--debug", "on an error, print the traceback"),
-        ):
-            # Suppressed, so that the same option before the command's name is not undone.
-            sub.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
-        sub.set_defaults(run_command=run_command)
-        return sub
+        description = f"{summary[0].upper()}{summary[1:]}."
+        return add_command(commands, name, run_command, summary=summary, description=description)
 
     submit = add("submit", "sign a study and submit it", _submit)
     add_study(submit)

@@ -136,8 +136,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails stands on the page
     try:
-        from askance.console.application import serve_console
         from askance.console.server import ConsoleSettings
+        from askance.console.serving import serve_console
     except ImportError as error:
         from askance_aggregator.extras import install_text
 

@@ -1,10 +1,7 @@
-"""The application: its routes, pages that belong to no module, and its run from start to end."""
+"""The application: its parts, its table of routes, and the pages that belong to no module."""
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections.abc import Callable
 from importlib import resources
 from pathlib import PurePosixPath
 
@@ -16,15 +13,10 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from askance.console import login
-from askance.console.link import AggregatorLink
-from askance.console.openid import IssuerSettings, OpenIdIssuer
 from askance.console.pages import PAGES
 from askance.console.routes import ConsoleRoute
 from askance.console.security import GuardedApplication
-from askance.console.server import ConsoleServer, ConsoleSettings
 from askance.console.shared import Console
-from askance_aggregator.analyst import Aggregator
-from askance_aggregator.clock import system_now_s
 
 ROUTES: tuple[ConsoleRoute, ...] = (
     *(route for page in PAGES for route in page.ROUTES),
@@ -80,43 +72,3 @@ def _static_route() -> Route:
         return Response(content, media_type=media_type, headers={"cache-control": "max-age=300"})
 
     return Route("/static/{name}", static)
-
-
-def serve_console(
-    aggregator: Aggregator,
-    settings: ConsoleSettings,
-    *,
-    ready: Callable[[str], None],
-    announce: Callable[[str], None],
-    issuer: IssuerSettings | None = None,
-) -> None:
-    """Serve a console until SIGINT or SIGTERM.
-
-    Args:
-      aggregator: the connection, with the caller's key or token; with an issuer it has neither.
-      settings: where to serve.
-      ready: called once with the address, as http://HOST:PORT, when it is served.
-      announce: called after that with each login link; with an issuer there is none.
-      issuer: by which people log in; None: one caller logs in by a link.
-    """
-    server = ConsoleServer(settings)
-    link = AggregatorLink(aggregator, time.monotonic)
-    try:
-        console = Console(
-            link,
-            hosts=server.hosts,
-            secure=settings.certificate is not None,
-            announce=announce,
-            secrets=secrets.token_bytes,
-            clock_s=time.monotonic,
-            issuer=None if issuer is None else OpenIdIssuer(issuer, system_now_s),
-        )
-
-        def served() -> None:
-            ready(console.origin)
-            console.announce_link()
-
-        server.run(application(console), served)
-    finally:
-        link.close()
-        server.close()

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { InvalidParameter, InvalidRecord, StoreError } from "../src/errors.js";
-import { ConsentFile, Folder, makeFolder, openClient } from "../src/node/folder.js";
+import { AskanceError, InvalidParameter, InvalidRecord, StoreError } from "../src/errors.js";
+import { ConsentFile, makeFolder, openClient, readFolder } from "../src/node/folder.js";
 import { readRecords } from "../src/node/records.js";
 
 const CONFIGURATION = {
@@ -29,7 +29,7 @@ async function folder(): Promise<string> {
 async function records(name: string, text: string, key: string | null = "id") {
   const path = join(await folder(), name);
   await writeFile(path, text);
-  return [...(await readRecords(path, key))];
+  return [...(await readRecords(path, key)).records];
 }
 
 test("CSV has names, quotes and empty cells", async () => {
@@ -85,7 +85,8 @@ test("a folder is made whole, once, and its parts are not made anew", async () =
   const again = await openClient(home);
   assert.deepEqual(again.deviceIds, ids);
   await again.close();
-  const other = { ...CONFIGURATION, key: "smoker" }; // another name of every member
+  await writeFile(join(made, "people.csv"), "id,number,smoker\nann,1,1\nbob,2,0\n");
+  const other = { ...CONFIGURATION, key: "number" }; // another name of every member
   await writeFile(join(home, "device.json"), JSON.stringify(other));
   await assert.rejects(openClient(home), /expected members as when it was first used/);
   await rm(made, { recursive: true });
@@ -94,10 +95,44 @@ test("a folder is made whole, once, and its parts are not made anew", async () =
 test("budgets are those of the configuration, and a key that is not known is refused", async () => {
   const home = join(await folder(), "home");
   await makeFolder(home, CONFIGURATION);
-  const { lifeNanoNats, dayNanoNats, studyNanoNats } = (await Folder.open(home)).policy();
+  const [, { policy }] = await readFolder(home);
+  const { lifeNanoNats, dayNanoNats, studyNanoNats } = policy;
   assert.deepEqual([lifeNanoNats, dayNanoNats, studyNanoNats], [2_000_000_000n, 500_000_000n, null]);
   await writeFile(join(home, "device.json"), JSON.stringify({ ...CONFIGURATION, life: "9" }));
-  await assert.rejects(Folder.open(home), InvalidParameter);
+  await assert.rejects(readFolder(home), InvalidParameter);
+});
+
+for (const [why, changed, expected] of [
+  ["an address", { aggregator: "127.0.0.1:1" }, /^device.json: aggregator: expected https:.*got 127.0.0.1:1$|^aggregator: expected https:.*got 127.0.0.1:1$/],
+  ["a key of an analyst", { analysts: ["abc"] }, /^device.json: analysts: expected a list of public keys.*got \["abc"\]$/],
+  ["a budget that is a number", { life_epsilon: 2 }, /^device.json: life_epsilon: expected nats as a text.*got 2$/],
+  ["a rule", { consent: "maybe" }, /^device.json: consent: expected "pinned" or "ask", got "maybe"$/],
+  ["a key", { life: "9" }, /^device.json: expected known keys, got life$/],
+  ["a schema that is not there", { schema: "../none.toml" }, /^schema: expected a readable file, got .*none.toml$/],
+  ["a schema that is none", { schema: "../people.csv" }, /people.csv: line 1: expected =$/],
+  ["records that are not there", { records: "none.csv" }, /^records: expected a readable file, got .*none.csv$/],
+  ["a column of names", { key: "name" }, /people.csv: expected a column name, got id, smoker$/],
+  ["fields", { fields: ["age"] }, /^fields: expected fields of the schema, got age$/],
+  ["an authority", { ca: "../people.csv" }, /^ca: expected a file of certificates \(PEM\), got .*people.csv$/],
+] as const) {
+  test(`a folder is not made with wrong settings: ${why}`, async () => {
+    const made = await folder();
+    const given = { ...CONFIGURATION, ...changed };
+    await assert.rejects(makeFolder(join(made, "home"), given), (error: Error) => {
+      assert.match(error.message, expected);
+      return error instanceof AskanceError;
+    });
+    assert.deepEqual((await readdir(made)).sort(), ["people.csv", "schema.json"]);
+  });
+}
+
+test("a column that the schema lacks is left out", async () => {
+  const made = await folder();
+  await writeFile(join(made, "people.csv"), "id,town,smoker\nann,Ems,1\n");
+  const home = join(made, "home");
+  await makeFolder(home, CONFIGURATION);
+  const [, { records }] = await readFolder(home);
+  assert.deepEqual([...records], [["ann", { smoker: "1" }]]);
 });
 
 test("decisions are read again as they were written", async () => {

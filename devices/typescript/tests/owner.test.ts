@@ -76,7 +76,8 @@ test("repair-clock of a folder without a charge changes nothing", async () => {
 });
 
 test("no message repeats a record or a secret that is no JSON", async () => {
-  const folder = await home({ records: "../people.json" }, '[{"id":"ann","smoker":zzyzx}]');
+  const folder = await home({ records: "../people.json" }, '[{"id":"ann","smoker":1}]');
+  await writeFile(join(folder, "../people.json"), '[{"id":"ann","smoker":zzyzx}]');
   const [code, errors] = await run(folder, "status");
   assert.deepEqual([code, errors.includes("zzyzx")], [1, false]);
   assert.equal(errors, "records: expected JSON, got another text\n");
@@ -100,6 +101,10 @@ test("a command that fails ends, with one line", async () => {
   const [none, message] = await run(gone, "enroll", "--token", join(gone, "no such file"));
   assert.equal(none, 1);
   assert.match(message, /^ENOENT.*\n$/);
+  await writeFile(join(gone, "token"), "a secret\nof two lines\n");
+  const [wrong, told] = await run(gone, "enroll", "--token", join(gone, "token"));
+  assert.equal(wrong, 1);
+  assert.match(told, /token: expected a token, one line .*, got 2 lines, 21 characters\n$/);
 });
 
 test("a wrong option is answered by the usage", async () => {

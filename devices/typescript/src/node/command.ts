@@ -46,7 +46,8 @@ async function main(): Promise<void> {
   }
   if (command === "init") {
     const given = need(values.configuration);
-    await makeFolder(home, parsedJson(given, await readFile(given, "utf8")));
+    await makeFolder(home, parsedJson(given, await readFile(given, "utf8")), given);
+    console.log(`made ${home}; next: enroll, then run`);
     return;
   }
   if (Object.hasOwn(OPERATIONS, command)) {
@@ -55,11 +56,12 @@ async function main(): Promise<void> {
     console.log(tell(command, await asked(home, command, given)));
     return;
   }
+  const token = command === "enroll" ? await tokenIn(need(values.token)) : "";
   const client = await openClient(home);
   try {
     switch (command) {
       case "enroll":
-        await client.enrol(await readFile(need(values.token), "utf8"));
+        await client.enrol(token);
         console.log(`enrolled: ${client.deviceIds.length}`);
         break;
       case "run":
@@ -126,6 +128,16 @@ function wholeNumber(name: string, given: string): number {
     throw new InvalidParameter(`${name}: expected a whole number, got ${printable(given)}`);
   }
   return Number(given);
+}
+
+/** An operator's token in a file; it is not shown. */
+async function tokenIn(path: string): Promise<string> {
+  const token = (await readFile(path, "utf8")).trim();
+  if (!/^[\x21-\x7e]{1,1024}$/.test(token)) {
+    const got = `${token.split("\n").length} lines, ${token.length} characters`;
+    throw new InvalidParameter(`${path}: expected a token, one line of 1 to 1024 ASCII characters, got ${got}`);
+  }
+  return token;
 }
 
 function need(given: string | undefined): string {

@@ -1,8 +1,16 @@
-/** A lock file: one process at a time has what it stands for, until it ends in whatever way. */
+/**
+ * A lock in files: one process at a time has what it stands for, until it ends in whatever way.
+ *
+ * The files are PATH.1, PATH.2 and so on, each made by one process and never by a second one. The
+ * highest number has the lock while its process runs; a later process takes it by making the next
+ * number. The highest file is never removed, so nothing has to be guarded: of two processes that
+ * find the same holder gone, one makes the next number, and one that comes late finds a higher one.
+ */
 
 import { readFileSync } from "node:fs";
-import { link, readFile, unlink, writeFile } from "node:fs/promises";
+import { link, readFile, readdir, rename, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
+import { basename, dirname, join } from "node:path";
 
 import { StoreError } from "../errors.js";
 
@@ -14,49 +22,77 @@ interface Holder {
 }
 
 /**
- * Hold a lock file; returns how to release it. The file of a process that has ended is replaced.
+ * Hold a lock; returns how to release it. Files of processes that have ended are removed.
  *
  * @throws StoreError: another process has it, or it cannot be told.
  */
 export async function holdFile(path: string): Promise<() => Promise<void>> {
-  const own: Holder = { host: hostname(), pid: process.pid, began: beginOf(process.pid) };
-  if (!(await made(path, own))) {
-    // Only one process at a time looks at a lock that may be left over, and replaces it.
-    const guard = `${path}.guard`;
-    if (!(await made(guard, own))) {
-      throw new StoreError(`${guard}: expected no process that looks at the lock, got one`);
+  const before = await highest(path);
+  const holder = await holderOf(`${path}.${before}`);
+  if (holder !== null && runs(holder)) {
+    throw new StoreError(`${path}: expected a ledger that is not in use, got process ${holder.pid}`);
+  }
+  const own = `${path}.${before + 1}`;
+  const isMade = await made(own, { host: hostname(), pid: process.pid, began: beginOf(process.pid) });
+  if (!isMade || (await highest(path)) > before + 1) {
+    if (isMade) {
+      await unlink(own).catch(() => {});
     }
-    try {
-      const holder = JSON.parse(await readFile(path, "utf8").catch(() => "null")) as Holder | null;
-      if (holder !== null && runs(holder)) {
-        throw new StoreError(`${path}: expected a ledger that is not in use, got process ${holder.pid}`);
-      }
-      await unlink(path).catch(() => {});
-      if (!(await made(path, own))) {
-        throw new StoreError(`${path}: expected a ledger that is not in use, got one in use`);
-      }
-    } finally {
-      await unlink(guard);
+    throw new StoreError(`${path}: expected a ledger that is not in use, got one in use`);
+  }
+  for (const name of await leftovers(path)) {
+    if (join(dirname(path), name) !== own) {
+      await unlink(join(dirname(path), name)).catch(() => {});
     }
   }
-  return () => unlink(path).catch(() => {});
+  return async () => {
+    await writeFile(besideOf(path), "null", { mode: 0o600 });
+    await rename(besideOf(path), own);
+  };
 }
 
-/** Make a lock file, whole from the first moment; false: there is one. */
+/** All files of a lock, and what a kill may have left of their making. */
+async function leftovers(path: string): Promise<string[]> {
+  const start = basename(path);
+  return (await readdir(dirname(path))).filter((name) => name === start || name.startsWith(`${start}.`));
+}
+
+async function highest(path: string): Promise<number> {
+  const numbers = (await leftovers(path)).map((name) => name.slice(basename(path).length + 1));
+  return Math.max(0, ...numbers.filter((text) => /^[0-9]{1,15}$/.test(text)).map(Number));
+}
+
+/** The holder in a file; null: none, or one whose machine lost power before the disk had it. */
+async function holderOf(path: string): Promise<Holder | null> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === "ENOENT") {
+      return null;
+    }
+    throw new StoreError(`${path}: ${(error as Error).message}`);
+  }
+}
+
+/** Make a lock file, whole from the first moment; false: there is one, or another process cleans up. */
 async function made(path: string, holder: Holder): Promise<boolean> {
-  const beside = `${path}.${process.pid}`;
+  const beside = besideOf(path);
   try {
     await writeFile(beside, JSON.stringify(holder), { mode: 0o600 });
     await link(beside, path);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") {
+    if (["EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) {
       return false;
     }
     throw new StoreError(`${path}: ${(error as Error).message}`);
   } finally {
     await unlink(beside).catch(() => {});
   }
+}
+
+function besideOf(path: string): string {
+  return `${path}.${process.pid}.new`;
 }
 
 /** True if a holder may still run; one of another machine is taken to run. */

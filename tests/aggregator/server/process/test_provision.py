@@ -138,7 +138,7 @@ def test_what_a_site_could_not_start_with_is_refused_and_no_token_is_made(
 
 @pytest.mark.parametrize("name", ["berlin", "berlin.tar.gz"])
 def test_a_disk_that_fails_leaves_no_part_of_a_site(tmp_path: Path, name: str) -> None:
-    """Each write fails once: before it has made anything, and with half of a file written."""
+    """Let each write fail, before it has made anything or with half of a file written."""
     files = {"token": b"a secret", "device.toml": b"x = 1"}
     writes = 1 if name.endswith(".gz") else len(files)
     for failing in range(writes):

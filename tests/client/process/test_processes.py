@@ -242,3 +242,13 @@ def test_a_second_signal_does_not_cut_the_end_short(tmp_path: Path) -> None:
     gateway: Any = Slow()
     asyncio.run(_until_signalled(gateway, folder))
     assert ended == [True]
+
+
+def test_the_members_of_a_gateway_get_the_tags_of_its_token(aggregator: Any, folder: Any) -> None:
+    register, token = aggregator.store.register, aggregator.tokens.issue(PEOPLE, 1)
+    register.keep_token(token.token_id, PEOPLE, token.ends_unix_s, ["site=oslo", "v2"])
+    assert folder.run("enroll", "--token", token.text)[0] == 0
+    tagged = [register.count_tagged([tag]) for tag in ("site=oslo", "v2", "site=rome")]
+    assert tagged == [PEOPLE, PEOPLE, 0]
+    (gateway,) = register.gateways(limit=2)
+    assert gateway.members == PEOPLE

@@ -15,6 +15,7 @@ from askance.console.formats import FILTERS
 from askance.console.link import AggregatorLink, permitted
 from askance.console.openid import BegunLogins, OpenIdIssuer
 from askance.console.sessions import SESSION_S, ConsoleSession, ConsoleSessions, LoginLinks, Secrets
+from askance_aggregator.analyst import CallRefused
 from askance_aggregator.clock import system_now_s
 from askance_client.errors import AskanceError
 from askance_client.version import __version__
@@ -151,11 +152,12 @@ class Console:
           status: of HTTP.
           values: of the template.
         """
-        link = self.caller_of(session).link
+        link, has_no_role = self.caller_of(session).link, False
         try:
             identity = await link.identity()
-        except AskanceError:  # the page itself says what is wrong
+        except AskanceError as error:  # the page itself says what is wrong
             identity = None
+            has_no_role = isinstance(error, CallRefused) and error.reason == "no-role"
         role = None if identity is None else identity.role
         notices = [*session.notices]
         session.notices.clear()
@@ -164,7 +166,7 @@ class Console:
             "caller": identity,
             "role": role,
             "aggregator": link.aggregator.address,
-            "listed": self._listed(role),
+            "listed": [] if has_no_role else self._listed(role),
             "path": entry.path,
             "csrf": session.csrf,
             "notices": notices,

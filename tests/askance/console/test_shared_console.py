@@ -445,6 +445,21 @@ def test_an_access_token_may_be_what_the_aggregator_gets() -> None:
         assert lost.get("/studies").headers["location"] == "/login"
 
 
+def test_a_person_without_a_role_learns_which_claim_is_missing(shared: SharedConsole) -> None:
+    """No page is offered that would be refused, and one may log out."""
+    for given in (None, ["visitors"]):
+        shared.issuer.claims = {"roles": given}
+        lost = shared.browser("ann")
+        for path in ("/start", "/", "/studies"):
+            answer = lost.get(path)
+            assert (answer.status, "You have no role here" in answer.text) == (403, True)
+            assert "in its claim roles, found none" in answer.text
+            assert "&#34;data&#34;" in answer.text
+            assert "[callers.oidc.roles]" in answer.text
+            assert "<li><a" not in answer.text
+            assert ">Log out</button>" in answer.text
+
+
 def test_the_console_signs_nothing_and_gives_the_command(shared: SharedConsole) -> None:
     ann = shared.browser("ann")
     form = [

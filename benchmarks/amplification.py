@@ -34,7 +34,7 @@ from askance_aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
-from askance_aggregator.families.comparisons import Comparison, Comparisons
+from askance_aggregator.families.comparisons import Comparisons
 from askance_aggregator.table_design import Conditional, design_table
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.randomizers import COIN_SPACE, Channel, Randomizer
@@ -215,7 +215,7 @@ def indices_of(randomizer: Randomizer) -> tuple[float, float] | None:
     found = family_of(randomizer).comparisons()
     if not isinstance(found, Comparisons) or not found.lower:
         return None
-    return max(map(_index, found.upper)), max(map(_index, found.lower))
+    return max(each.index for each in found.upper), max(each.index for each in found.lower)
 
 
 def normal_epsilon(distance: float, delta: float) -> float:
@@ -233,14 +233,6 @@ def normal_epsilon(distance: float, delta: float) -> float:
         else:
             high = middle
     return high
-
-
-def _index(comparison: Comparison) -> float:
-    total = sum(
-        Fraction((atom.record - atom.other) ** 2 * atom.symbols, atom.rest)
-        for atom in comparison.atoms
-    )
-    return float(total / comparison.denominator)
 
 
 def _heading() -> str:

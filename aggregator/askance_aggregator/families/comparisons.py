@@ -67,6 +67,16 @@ class Comparison:
                 f"that of the others, got {record}, {other} and {rest}"
             )
 
+    @property
+    def index(self) -> float:
+        """Sum of (record - other)^2 / rest, which alone decides for large batches."""
+        total = sum(
+            Fraction((atom.record - atom.other) ** 2 * atom.symbols, atom.rest)
+            for atom in self.atoms
+            if atom.rest
+        )
+        return float(total / self.denominator)
+
 
 @dataclass(frozen=True, slots=True)
 class TwoSymbols:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from math import comb
 
 import numpy as np
@@ -31,6 +31,8 @@ from askance_client.randomizers.hypercube_response import MAX_COMPONENTS, Hyperc
 from askance_client.randomizers.randomizer import check_integer
 
 _TALLY_ROWS = 1 << 14  # reports unpacked at a time: bounds memory, changes no count
+_TRIED = 256  # components up to which patterns that are not opposite are compared: .3 s
+_KEPT = 2  # of these, beside those with the others at one of two opposite patterns
 _RADII_ASIDE = 1  # radii tried exactly on either side of the best one by bounds of e^eps
 
 
@@ -96,7 +98,9 @@ class HypercubeFamily(Family[HypercubeResponse]):
     def comparisons(self) -> Comparisons | TwoSymbols:
         """Compare two opposite patterns, which share as few near patterns as any two.
 
-        Other users are taken halfway between the two, or at one of them. The bias is derived at
+        From below other users are taken halfway between the two, or at one of them; or two patterns
+        are compared that differ in fewer components, beside others at one that differs from both in
+        the rest (`_apart`): those with the greatest index. The bias is derived at
         `hypercube_draws.certified_ratio`.
         """
         size, half = self.randomizer.components, self.randomizer.components // 2
@@ -106,8 +110,23 @@ class HypercubeFamily(Family[HypercubeResponse]):
         pair: dict[Near, int] = {}
         for (own, other, _), patterns in self._near(0).items():
             pair[own, other] = pair.get((own, other), 0) + patterns
+        tried = [
+            law.attained(self._near(half), f"opposite patterns, others {half} components apart")
+        ]
+        if size <= _TRIED:
+            tried += [
+                law.attained(
+                    self._apart(apart, turned),
+                    f"patterns {apart} components apart, others with {turned} of these turned "
+                    f"and all {size - apart} others",
+                )
+                for apart in sorted({size, size - 2, 7 * size // 8, 3 * size // 4} - {0, 1})
+                for turned in (apart // 2, apart // 2 + 1)
+                if (apart, turned) != (size, half)
+            ]
+        tried.sort(key=lambda each: each.index, reverse=True)
         lower = [
-            law.attained(self._near(half), f"opposite patterns, others {half} components apart"),
+            *tried[:_KEPT],
             law.attained(beside(pair, 0), "opposite patterns, others at the record"),
             law.attained(beside(pair, 1), "opposite patterns, others at the compared one"),
         ]
@@ -130,6 +149,31 @@ class HypercubeFamily(Family[HypercubeResponse]):
             ends = sorted({0, rest + 1, *(min(max(cut, 0), rest + 1) for cut in cuts)})
             for start, stop in pairwise(ends):
                 near = (start < cuts[0], start >= cuts[1], start < cuts[2])
+                counts[near] = counts.get(near, 0) + ways * (within[stop] - within[start])
+        return counts
+
+    def _apart(self, apart: int, turned: int) -> dict[Near, int]:
+        """Count the patterns by nearness to three.
+
+        The second one differs from the first in `apart` components, the third one in `turned` of
+        these and in all of the rest.
+
+        A pattern that differs from the first in i of the `turned`, j of the other `apart` and k of
+        the rest is at i + j + k, at apart - i - j + k and at turned - i + j + rest - k from them.
+        """
+        radius, rest = self.randomizer.radius, self.randomizer.components - apart
+        within = [0, *accumulate(comb(rest, k) for k in range(rest + 1))]
+        counts: dict[Near, int] = {}
+        for i, j in product(range(turned + 1), range(apart - turned + 1)):
+            ways = comb(turned, i) * comb(apart - turned, j)
+            cuts = (
+                radius - i - j + 1,
+                radius - apart + i + j + 1,
+                turned - i + j + rest - radius,
+            )
+            ends = sorted({0, rest + 1, *(min(max(cut, 0), rest + 1) for cut in cuts)})
+            for start, stop in pairwise(ends):
+                near = (start < cuts[0], start < cuts[1], start >= cuts[2])
                 counts[near] = counts.get(near, 0) + ways * (within[stop] - within[start])
         return counts
 

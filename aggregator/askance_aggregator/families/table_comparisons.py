@@ -53,7 +53,7 @@ def table_comparisons(table: Table) -> Comparisons | TwoSymbols:
     named = [(level, row) for row, level in rows.items()]
     bound = spread_pair(columns)
     upper = [bound]
-    if len(rows) <= MAX_PAIR_LEVELS and _index(bound) > _NO_GAIN * indices[0]:
+    if len(rows) <= MAX_PAIR_LEVELS and bound.index > _NO_GAIN * indices[0]:
         least = ("any others", [min(column) for column in columns])
         upper = [_compared(named[x], named[y], least) for x, y in pairs.tolist()]
     tried = pairs[:_TRIED_PAIRS]
@@ -129,13 +129,3 @@ def _compared(record: _Level, other: _Level, rest: tuple[str, Sequence[int]]) ->
     atoms = (Atom(*masses) for masses in zip(record[1], other[1], rest[1], strict=True))
     population = f"level {record[0]} against {other[0]}, {rest[0]}"
     return merged(atoms, COIN_SPACE, population)
-
-
-def _index(comparison: Comparison) -> float:
-    return float(
-        sum(
-            Fraction((atom.record - atom.other) ** 2 * atom.symbols, atom.rest)
-            for atom in comparison.atoms
-        )
-        / comparison.denominator
-    )

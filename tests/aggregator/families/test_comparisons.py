@@ -72,11 +72,11 @@ CASES: list[tuple[Randomizer, list[tuple[int, int, int]]]] = [
     (HadamardSign(2, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
     (HadamardSign(3, MOST), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
     (HadamardSign(5, FEW), [(0, 1, 2), (0, 1, 0), (0, 1, 1)]),
-    (HypercubeResponse(2, 0, MOST), [(0, 3, 1), (0, 3, 0), (0, 3, 3)]),
-    (HypercubeResponse(3, 1, MOST), [(0, 7, 1), (0, 7, 0), (0, 7, 7)]),
-    (HypercubeResponse(4, 1, MOST), [(0, 15, 3), (0, 15, 0), (0, 15, 15)]),
-    (HypercubeResponse(5, 3, FEW), [(0, 31, 3), (0, 31, 0), (0, 31, 31)]),
-    (HypercubeResponse(6, 1, MOST), [(0, 63, 7), (0, 63, 0), (0, 63, 63)]),
+    (HypercubeResponse(2, 0, MOST), [(0, 3, 1), (0, 3, 3), (0, 3, 0), (0, 3, 3)]),
+    (HypercubeResponse(3, 1, MOST), [(0, 7, 1), (0, 7, 3), (0, 7, 0), (0, 7, 7)]),
+    (HypercubeResponse(4, 1, MOST), [(0, 7, 9), (0, 7, 11), (0, 15, 0), (0, 15, 15)]),
+    (HypercubeResponse(5, 3, FEW), [(0, 7, 25), (0, 7, 27), (0, 31, 0), (0, 31, 31)]),
+    (HypercubeResponse(6, 1, MOST), [(0, 63, 7), (0, 15, 51), (0, 63, 0), (0, 63, 63)]),
     # (value, sign) is the level 2 value + (sign is -); the neutral level is the last.
     (
         SignedSubsetSelection(2, 1, MOST),
@@ -159,6 +159,24 @@ def test_the_upper_comparisons_are_laws_of_pairs_beside_column_minima(
     least = [min(column) for column in zip(*table, strict=True)]
     pairs = [law(table[0], other, least) for other in table[1:]]  # a family is symmetric
     assert all(law_of(comparison) in pairs for comparison in reduced(randomizer).upper)
+
+
+@pytest.mark.parametrize("randomizer", [each for each, _ in CASES if each.levels <= 32])
+def test_no_three_levels_have_a_greater_index_than_the_best_lower_comparison(
+    randomizer: Randomizer,
+) -> None:
+    """No mix of others is worse in large batches: section 6 of docs/math/shuffled_families.md."""
+    table = np.array([[float(chance) for chance in row] for row in rows(randomizer)])
+    greatest = max(
+        float(((record - other) ** 2 / table).sum(axis=1).max())
+        for record, other in permutations(table, 2)
+    )
+    found = [
+        sum(float((a - b) ** 2 * mass) for (a, b), mass in law_of(each).items())
+        for each in reduced(randomizer).lower
+    ]
+    assert max(found) == pytest.approx(greatest, rel=1e-9, abs=1e-12)
+    assert [each.index for each in reduced(randomizer).lower] == pytest.approx(found, rel=1e-9)
 
 
 SMALL = [randomizer for randomizer, _ in CASES if randomizer.levels < 12]

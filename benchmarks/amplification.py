@@ -49,7 +49,7 @@ SMALL_DELTAS = (Fraction(1, 10**2), Fraction(1, 10**4), Fraction(1, 10**6))
 SMALL_WANTED = 1.02
 SEED = 33
 MOST_S = 2.0  # that a figure may take
-MOST_TABLE_S = {33: 10.0, 720: 60.0}  # by levels
+MOST_TABLE_S = {33: 10.0, 64: 60.0, 128: 60.0, 720: 60.0}  # by levels
 
 FAMILIES: Mapping[str, tuple[Callable[[int], Randomizer], float]] = {
     "bit": (randomized_response, 1.02),
@@ -143,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for levels, figure in zip(MOST_TABLE_S, tables, strict=False):
         print(
             f"a random table of {levels} levels, n = {figure.answers}: {figure.lower:.3g} to "
-            f"{figure.upper:.3g} in {figure.seconds:.1f} s of at most {MOST_TABLE_S[levels]:g}"
+            f"{figure.upper:.3g} ({figure.ratio:.2f}) in {figure.seconds:.1f} s of "
+            f"at most {MOST_TABLE_S[levels]:g}"
         )
     slowest = max(figure.seconds for row in rows for figure in row.figures)
     print(f"\nthe longest figure took {slowest:.2f} s of at most {MOST_S:g}")

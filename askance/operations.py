@@ -488,6 +488,7 @@ def connect(
     bearer_token_file: Path | str | None = None,
     ca: Path | str | None = None,
     plaintext: bool = False,
+    counts_keys: Collection[bytes] = (),
 ) -> Aggregator:
     """Connect one analyst to an aggregator, for use in a `with` statement.
 
@@ -505,6 +506,9 @@ def connect(
         ca: the authority that the aggregator's certificate is from; None: one that the system
             trusts, or, on this machine, plain text.
         plaintext: without TLS, readable by the network.
+        counts_keys: public keys that may have signed the counts of an export, 32 bytes each, as the
+            operator states them (`counts.pub`); an export with another, or none, is refused.
+            Empty: any or none.
 
     Raises:
         InvalidParameter: no such file, no key in it, or no such address. Nothing is called yet.
@@ -512,7 +516,12 @@ def connect(
     from askance_aggregator import analyst
 
     return analyst.connect(
-        address, key=key, bearer_token_file=bearer_token_file, ca=ca, plaintext=plaintext
+        address,
+        key=key,
+        bearer_token_file=bearer_token_file,
+        ca=ca,
+        plaintext=plaintext,
+        counts_keys=counts_keys,
     )
 
 

@@ -119,6 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     watch = add("watch", "follow a study to its end, and print its result", _watch)
     result = add("result", "print a study's result and its cost", _result)
     _add_wait(result)
+    _add_aggregator_key(result)
     add_out(
         result,
         "FILE",
@@ -218,15 +219,20 @@ def _add_verify(add: Adding) -> None:
         metavar="HEX",
         help="the public key that must have signed it; may be repeated (default: any)",
     )
-    verify.add_argument(
+    _add_aggregator_key(verify)
+    add_text(verify, rows=False)
+
+
+def _add_aggregator_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--aggregator-key",
         action="append",
         type=_public_key,
         metavar="HEX",
-        help="the public key that must have signed the counts, as aggregator recount prints it;"
-        " may be repeated (default: any, or none)",
+        help="the public key that must have signed the counts of an export: counts.pub of the"
+        " aggregator's folder, as aggregator status prints it; may be repeated (default: any, or"
+        " none)",
     )
-    add_text(verify, rows=False)
 
 
 def _add_epochs(parser: argparse.ArgumentParser) -> None:

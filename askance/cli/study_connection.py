@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from askance.cli.output import Failure
 
@@ -56,4 +56,11 @@ def connected(arguments: argparse.Namespace) -> Aggregator:
         bearer_token_file=arguments.bearer_token_file,
         ca=arguments.ca,
         plaintext=arguments.plaintext,
+        **_pinned(arguments),
     )
+
+
+def _pinned(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys that must have signed the counts of an export, where the command has any."""
+    keys = getattr(arguments, "aggregator_key", None)
+    return {} if keys is None else {"counts_keys": keys}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import secrets
 import string
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -91,6 +91,7 @@ def connect(
     bearer_token: Callable[[], str] | None = None,
     ca: Path | str | None = None,
     plaintext: bool = False,
+    counts_keys: Collection[bytes] = (),
     now_s: Callable[[], int] = system_now_s,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> Aggregator:
@@ -106,6 +107,8 @@ def connect(
       ca: the authority that the aggregator's certificate is from; None: one that the system trusts,
         or, on this machine, plain text.
       plaintext: without TLS, even if others can listen.
+      counts_keys: public keys that the aggregator may sign the counts of exports by, as its
+        operator states them; an export with another one, or none, is refused. Empty: any or none.
       now_s: clock, whole seconds since 1970, UTC.
       sleep_s: waits for a number of seconds.
 
@@ -122,7 +125,9 @@ def connect(
         proof = CallProof(own, bearer_token, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
     pool = connections.ConnectionPool(address, authority, plaintext=plaintext)
-    return Aggregator(pool, proof, address, authority, now_s, sleep_s)
+    made = Aggregator(pool, proof, address, authority, now_s, sleep_s)
+    made.counts_keys = frozenset(counts_keys)
+    return made
 
 
 class Aggregator:
@@ -143,6 +148,7 @@ class Aggregator:
         self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
+        self.counts_keys: frozenset[bytes] = frozenset()
 
     def for_token(self, bearer_token: Callable[[], str]) -> Aggregator:
         """Return the same connection for another caller, without a key; this one closes it.
@@ -610,6 +616,12 @@ class StudyHandle:
         )
         if found.digest != self._digest:
             raise RemoteProtocolError("export: expected the study that was asked for")
+        keys, counts = ours.counts_keys, found.counts
+        if keys and (counts is None or counts.public_key not in keys):
+            other = "none" if counts is None else counts.public_key.hex()
+            raise RemoteProtocolError(f"export: expected counts signed by a given key, got {other}")
+        if keys and not (counts and counts.holds(found.digest, epoch, found.lines)):
+            raise RemoteProtocolError("export: expected a signature that holds, got a wrong one")
         return found
 
     def _ask(self, name: str, answer: type[M], epoch: int = 0) -> M:

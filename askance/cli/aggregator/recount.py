@@ -38,12 +38,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _recount(arguments: argparse.Namespace) -> int:
-    from askance_aggregator.server.process.process import counts_signer
+    from askance_aggregator.server.process.tokens import counts_signer
     from askance_aggregator.store.contract import DIGEST_BYTES
     from askance_aggregator.studies.recount import recount
 
     configuration = configuration_of(arguments)
-    digest, signer = read_id(arguments.study), counts_signer(configuration)
+    digest, signer = read_id(arguments.study), counts_signer(configuration.enrolment_key)
     if len(digest) != DIGEST_BYTES:
         raise Failure(2, "usage", f"ID: expected all 64 digits of it, got {arguments.study!r}")
     key = None if signer is None else signer.public_key.hex()

@@ -28,7 +28,7 @@ _ASKS = (
     " listens for its own."
 )
 # Entries that are shown otherwise.
-_NESTED = ("serving", "address", "replicas", "seen", "rounds", "webhooks", "outer")
+_NESTED = ("serving", "address", "replicas", "seen", "rounds", "webhooks", "outer", "counts_key")
 _OF_PROCESS = ("reports", "failures_in_a_row", "commit_failures", "certificate_ends_unix_s")
 
 
@@ -69,6 +69,8 @@ def _status(arguments: argparse.Namespace) -> int:
         print(f"  {webhook_line(webhook)}")
     if found.outer is not None:
         print(f"  {outer_line(found.outer)}")
+    if found.counts_key is not None:
+        print(f"  exports are signed by: {found.counts_key}")
     return 0
 
 

@@ -10,14 +10,21 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from askance.cli.main import main
-from askance_aggregator.analyst import StudyExport, VerificationFailed, verify, verify_export
+from askance_aggregator.analyst import (
+    StudyExport,
+    VerificationFailed,
+    connect,
+    verify,
+    verify_export,
+)
 from askance_aggregator.analyst.messages import counts_of
 from askance_aggregator.analyst.signed_counts import CountsSignature, CountsSigner
 from askance_client.errors import InvalidRecord, RemoteProtocolError
 from askance_protos.v1 import analyst_pb2 as pb
-from tests.aggregator.analyst.conftest import serving
+from tests.aggregator.analyst.conftest import KEY, serving
 
 ENROLMENT_KEY = bytes(range(32, 64))
 SEED = hmac.digest(ENROLMENT_KEY, b"askance counts key v1\0", "sha256")
@@ -110,3 +117,33 @@ def test_the_command_takes_the_aggregators_key(
     assert "the aggregator's signature" in capsys.readouterr().out
     assert main([*command, OTHER.public_key.hex()]) == 1
     assert "found another key" in capsys.readouterr().err
+
+
+def test_an_analyst_pins_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By another key nothing is written; without any the export is as it was."""
+    pem, file = tmp_path / "analyst.pem", tmp_path / "study.json"
+    form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    pem.write_bytes(KEY.private_bytes(*form))
+    signer = CountsSigner(ENROLMENT_KEY)
+    with serving(devices=True, counts_signer=signer) as served, served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
+        handle.result(timeout_s=60)
+        command = ["study", "result", handle.id, "--aggregator", served.address]
+        command += ["--key", str(pem), "--out", str(file), "--aggregator-key"]
+        assert main([*command, OTHER.public_key.hex()]) == 1
+        assert f"signed by a given key, got {PUBLIC.hex()}" in capsys.readouterr().err
+        assert not file.exists()
+        assert main([*command, PUBLIC.hex()]) == 0
+        with connect(served.address, key=KEY, counts_keys=[OTHER.public_key, PUBLIC]) as pinned:
+            assert pinned.study(handle.id).fetch() == StudyExport.read(file)
+
+
+def test_an_analyst_who_pins_a_key_takes_no_unsigned_export() -> None:
+    with serving(devices=True) as served, served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
+        handle.result(timeout_s=60)
+        with (
+            connect(served.address, key=KEY, counts_keys=[PUBLIC]) as pinned,
+            pytest.raises(RemoteProtocolError, match="signed by a given key, got none"),
+        ):
+            pinned.study(handle.id).fetch()

@@ -48,6 +48,20 @@ def test_it_prints_what_was_compared_and_the_key(
     assert key in out
 
 
+def test_the_status_and_the_folder_have_the_key(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = (home / "counts.pub").read_text().strip()
+    command = ["aggregator", "status", "--config", str(home / "aggregator.toml")]
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts_key"] == key
+    assert main(command) == 0
+    assert f"exports are signed by: {key}" in capsys.readouterr().out
+    (home / "enrolment.key").unlink()
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts_key"] is None
+
+
 def test_an_unknown_study_is_a_failure(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["aggregator", "recount", "00" * 32, "--config", str(home / "aggregator.toml")]
     assert main(command) == 1

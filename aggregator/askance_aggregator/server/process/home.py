@@ -17,6 +17,7 @@ from textwrap import wrap
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.declarations import (
     DeclaredKey,
     Key,
@@ -42,6 +43,7 @@ DEVICES_AUTHORITY = "devices-ca.pem"
 ANALYST = "analyst"  # name of the first one
 ANALYST_KEY = "analyst.pem"
 ANALYST_PUBLIC = "analyst.pub"
+COUNTS_PUBLIC = "counts.pub"
 STORE = "store.sqlite"
 _PRIVATE = 0o600
 _MAX_PORT = (1 << 16) - 1
@@ -111,9 +113,9 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
     """Make the folder of another replica of an aggregator: its files, under another name.
 
     It has copies of the files in the folder that the first one's configuration names, of `ca.pem`,
-    of `analyst.pub`, and of the note of a move. The configuration differs in `replica` and in
-    addresses: on another host the devices' port and that of metrics are the same, on the same host
-    they follow `listen`.
+    of `analyst.pub` and `counts.pub`, and of the note of a move. The configuration differs in
+    `replica` and in addresses: on another host the devices' port and that of metrics are the same,
+    on the same host they follow `listen`.
 
     Args:
       folder: absent or empty.
@@ -147,7 +149,7 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
     if before.metrics is not None and here:
         addresses["metrics"] = str(before.metrics.at_port(listen.port and listen.port + 1))
     text = (first / CONFIGURATION).read_text(encoding="utf-8")
-    named = {AUTHORITY, ANALYST_PUBLIC, MOVED_NOTE, *_texts(tomllib.loads(text))}
+    named = {AUTHORITY, ANALYST_PUBLIC, COUNTS_PUBLIC, MOVED_NOTE, *_texts(tomllib.loads(text))}
     files = [file for file in sorted(named) if _is_file_beside(first, file)]
     with _making(folder) as beside:
         for file in files:
@@ -251,7 +253,10 @@ def _fill(folder: Path, listen: Address, hosts: Sequence[str], now_s: int) -> by
     write_new(folder / "devices-ca.key", of_devices.key, mode=_PRIVATE)
     write_new(folder / "server.pem", server.certificate)
     write_new(folder / "server.key", server.key, mode=_PRIVATE)
-    write_new(folder / "enrolment.key", os.urandom(KEY_BYTES), mode=_PRIVATE)
+    enrolment_key = os.urandom(KEY_BYTES)
+    write_new(folder / "enrolment.key", enrolment_key, mode=_PRIVATE)
+    counts_key = CountsSigner(enrolment_key).public_key  # for readers of exports
+    write_new(folder / COUNTS_PUBLIC, counts_key.hex().encode() + b"\n")
     pem = analyst.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     write_new(folder / ANALYST_KEY, pem, mode=_PRIVATE)
     write_new(folder / ANALYST_PUBLIC, public.hex().encode() + b"\n")  # for devices to pin

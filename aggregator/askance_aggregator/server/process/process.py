@@ -19,7 +19,6 @@ from typing import Any
 from grpc import aio
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.names import named_schema_from_toml
 from askance_aggregator.server.callers import AuditRecorder, Callers, Gate
@@ -58,7 +57,7 @@ from askance_aggregator.server.process.reloading import (
     TlsParts,
 )
 from askance_aggregator.server.process.silence import SilenceReader
-from askance_aggregator.server.process.tokens import read_enrolment_key
+from askance_aggregator.server.process.tokens import counts_signer
 from askance_aggregator.server.services.analysts import AnalystsServicer, gate_of
 from askance_aggregator.server.services.operators import OperatorsServicer
 from askance_aggregator.server.studies import (
@@ -374,7 +373,7 @@ class _Beside:
             gate=self.gate,
             observer=self._observer,
             schemas=self._schemas,
-            counts_signer=counts_signer(self._configuration),
+            counts_signer=counts_signer(self._configuration.enrolment_key),
         )
         self.figures = FleetReader(
             self._observer.registry, self._store, limits.user_nano_nats, self._now_s
@@ -408,16 +407,6 @@ class _Beside:
                 chore.wake()
             for thread in threads:
                 thread.join(_COLLECTION_S)
-
-
-def counts_signer(configuration: Configuration) -> CountsSigner | None:
-    """Return what signs the counts of exports; None: there is no enrolment key to derive it from.
-
-    Raises:
-      NotOperable: the key cannot be read.
-    """
-    path = configuration.enrolment_key
-    return None if path is None else CountsSigner(read_enrolment_key(path))
 
 
 def _show_store(store: Store, observer: PrometheusObserver) -> None:

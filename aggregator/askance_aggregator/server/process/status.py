@@ -19,6 +19,7 @@ from askance_aggregator.server.process.certificates import expiry, first_name
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 from askance_aggregator.server.process.metrics import word
+from askance_aggregator.server.process.tokens import counts_signer
 from askance_aggregator.store import (
     ReplicaEntry,
     RoundAnswers,
@@ -68,6 +69,8 @@ class Status:
       webhooks: the queues of results that are sent on, with the last error of each.
       outer: guarantee towards readers of tallies, over all releases and users; None: no tally was
         published, or none is counted yet.
+      counts_key: public key that signs the counts of exports, in hexadecimal; None: there is no
+        enrolment key, or this user cannot read it.
     """
 
     serving: bool
@@ -88,6 +91,7 @@ class Status:
     audit_digest: str | None = None
     webhooks: Sequence[WebhookFigures] = ()
     outer: Mapping[str, Any] | None = None
+    counts_key: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""
@@ -105,20 +109,29 @@ def status(configuration: Configuration) -> Status:
     address = configuration.listen.from_here
     if not address.port:
         raise InvalidParameter("listen: expected the port that was taken, found 0 (give --listen)")
-    certificate_ends = _certificate_ends(configuration)
+    facts: dict[str, Any] = {
+        "certificate_ends_unix_s": _certificate_ends(configuration),
+        "counts_key": _counts_key(configuration),
+    }
     try:
         serving = ask_health(address, configuration.tls)
     except ConnectionError:
         found = _of_store(configuration, Status(False, str(address)))
-        found = replace(found, connected=found.connected or 0)
-        return replace(found, certificate_ends_unix_s=certificate_ends)
-    shown = Status(serving, str(address), certificate_ends_unix_s=certificate_ends)
+        return replace(found, connected=found.connected or 0, **facts)
+    shown = Status(serving, str(address), **facts)
     page = read_page(configuration.metrics)
     if page is not None:
         shown = _of_page(page, shown)
     with suppress(StoreError):  # of a user who may not read it
         shown = _of_store(configuration, shown)
     return shown
+
+
+def _counts_key(configuration: Configuration) -> str | None:
+    with suppress(NotOperable):  # of a user who may not read it
+        signer = counts_signer(configuration.enrolment_key)
+        return None if signer is None else signer.public_key.hex()
+    return None
 
 
 def _of_page(found: Sequence[Metric], shown: Status) -> Status:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed
 from askance_aggregator.store import EnrolmentRefused
 from askance_client.errors import InvalidParameter
@@ -139,3 +140,12 @@ def _decoded(token: bytes) -> bytes | None:
     except binascii.Error:
         return None
     return data if len(data) == _BODY.size + _MAC_BYTES and data[0] == _VERSION else None
+
+
+def counts_signer(enrolment_key: SecretSource | None) -> CountsSigner | None:
+    """Return what signs the counts of exports; None: there is no enrolment key to derive it from.
+
+    Raises:
+      NotOperable: the key cannot be read.
+    """
+    return None if enrolment_key is None else CountsSigner(read_enrolment_key(enrolment_key))

@@ -66,6 +66,7 @@ def test_status_without_a_process_is_what_the_store_says(
         told = json.loads(said)
         assert told.pop("store_bytes") > 0
         assert told.pop("certificate_ends_unix_s") > 1_800_000_000
+        assert told.pop("counts_key") == (home.folder / "counts.pub").read_text().strip()
         digest = told.pop("audit_digest")  # none before the first entry
         assert digest is None or re.fullmatch("[0-9a-f]{64}", digest)
         assert told == {

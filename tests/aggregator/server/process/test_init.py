@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
+from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.server.process.certificates import first_name, self_made
 from askance_aggregator.server.process.configuration import read_configuration
 from askance_aggregator.server.process.files import NotOperable
@@ -29,7 +30,7 @@ from tests.aggregator.server.process.conftest import NOW_S, made
 
 NOW = datetime.fromtimestamp(NOW_S, UTC)
 SECRETS = ("analyst.pem", "ca.key", "devices-ca.key", "enrolment.key", "server.key", "store.sqlite")
-OPEN = ("aggregator.toml", "analyst.pub", "ca.pem", "devices-ca.pem", "server.pem")
+OPEN = ("aggregator.toml", "analyst.pub", "ca.pem", "counts.pub", "devices-ca.pem", "server.pem")
 
 
 def certificate(home: AggregatorHome, name: str) -> x509.Certificate:
@@ -59,6 +60,8 @@ def test_the_configuration_names_what_lies_beside_it(home: AggregatorHome) -> No
     assert key.public_key().public_bytes_raw() == home.analyst
     assert (home.folder / "analyst.pub").read_text() == home.analyst.hex() + "\n"
     assert len(read.enrolment_key.read_bytes()) == 32
+    signer = CountsSigner(read.enrolment_key.read_bytes())
+    assert (home.folder / "counts.pub").read_text() == signer.public_key.hex() + "\n"
     with closing(read.store.open()) as store:
         assert store.population() == 0
 
@@ -219,6 +222,7 @@ def test_a_replica_has_the_same_keys_and_settings_and_addresses_of_its_own(
         "aggregator.toml",
         "analyst.pub",
         "ca.pem",
+        "counts.pub",
         "db.password",
         "devices-ca.key",
         "devices-ca.pem",

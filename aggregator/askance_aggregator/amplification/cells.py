@@ -36,7 +36,7 @@ class AllCells:
     law: EvenCells
     answers: int
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[CellBlock]:
         """Make the populations with t others at third cells, for each t from n - 1 down to 0."""
         n, chances = self.answers, self.chances
         own, other, third = (chances[name] for name in ("own", "other", "third"))
@@ -49,7 +49,7 @@ class AllCells:
                     (_added(law[:1], other, own, third), _added(law, own, other, third))
                 )
             t = n - 1 - fixed
-            yield Block(self, t, _joined(law, n, halves, sides[t, : t + 1]))
+            yield CellBlock(self, t, _joined(law, n, halves, sides[t, : t + 1]))
 
     def slots(self, reports: int, most: int) -> Floats:
         """Return the law of how many reports in third cells look as if in their users' own ones.
@@ -103,7 +103,7 @@ class AllCells:
 
 
 @dataclass(frozen=True)
-class Block:
+class CellBlock:
     """Populations with one number of others at third cells.
 
     Args:
@@ -118,7 +118,7 @@ class Block:
     thirds: int
     law: list[Floats]
 
-    def beyond(self, ratio: float, delta: float) -> list[Population]:
+    def beyond(self, ratio: float, delta: float) -> list[CellNumbers]:
         """Return the populations that may have more than `delta` at an e^epsilon of `ratio`.
 
         The others have at most that even towards a reader who is shown how many third reports are
@@ -139,7 +139,7 @@ class Block:
         at = np.flatnonzero(told * (1 + error) + UNDERFLOW > delta)
         return self._populations(at) if len(at) else []
 
-    def _populations(self, at: Ints) -> list[Population]:
+    def _populations(self, at: Ints) -> list[CellNumbers]:
         """Merge third reports that a reader cannot tell apart."""
         n, t = self.batch.answers, self.thirds
         own, other, third = (self.batch.chances[name] for name in ("own", "other", "third"))
@@ -156,7 +156,7 @@ class Block:
             else:
                 bound.append(exact[-1])
         return [
-            Population(
+            CellNumbers(
                 f"cell 0 against 1, {i} others at 0, {n - 1 - t - i} at 1 and {t} at 2",
                 _row(exact, row),
                 _row(bound, row),
@@ -178,7 +178,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Population:
+class CellNumbers:
     """Ends of delta of the populations with given numbers of others at 0, at 1 and at third cells.
 
     Args:

@@ -25,7 +25,7 @@ def test_devices_of_four_kinds_leave_the_bytes_of_python_devices(
     """Python devices that differ from them in one thing leave others."""
     script = program("many_kinds")
     scale = script.Scale(pages=2, node=3, processes=1, members=100, singles=1)
-    build = script.SeededBuild.of(tmp_path / "tree", SEED, release_ms=2_000, least_wait_ms=500)
+    build = script.SeededBuild.of(tmp_path / "tree", SEED, release_ms=5_000, least_wait_ms=500)
     campaign = script.Campaign(scale, SEED, tmp_path, build)
 
     def studies(schema: Schema) -> dict[str, Any]:

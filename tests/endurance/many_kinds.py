@@ -288,7 +288,7 @@ class Deployment:
                 device_id = bytes.fromhex(tab.run("seededDevice"))
                 self.people.append(Person("page", device_id, fields_of(row)))
         for tab in self.tabs:
-            until(partial(shows_budget, tab))
+            until(partial(shows, tab, "Whole life"))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -309,8 +309,9 @@ class Deployment:
     def spent_by_pages(self) -> int:
         """Return the nano-nats that the pages say were spent."""
         for tab in self.tabs:
-            tab.run("location.hash = '#/'")
-            until(partial(shows_budget, tab))
+            for place, text in (("policy", "At most per study"), ("", "Whole life")):  # drawn anew
+                tab.run(f"location.hash = '#/{place}'")
+                until(partial(shows, tab, text))
         texts = [shown(tab).split("Whole life")[1] for tab in self.tabs]
         return sum(nano(text.split(" of ")[0]) for text in texts)
 
@@ -363,9 +364,9 @@ def is_loaded(tab: Tab) -> bool:
     return False
 
 
-def shows_budget(tab: Tab) -> bool:
-    """Return whether a page shows what is left of its budget."""
-    return "Whole life" in shown(tab)
+def shows(tab: Tab, text: str) -> bool:
+    """Return whether a page shows a text."""
+    return text in shown(tab)
 
 
 def shown(tab: Tab) -> str:

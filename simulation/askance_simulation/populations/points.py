@@ -187,7 +187,7 @@ def gaussian_mixture(
     """Make `size` users, each with d numbers that are Gaussian about one of `clumps` centres.
 
     The centres, equally likely, come from the seed and lie well apart; all numbers have the same
-    standard deviation s = spread/512, in integers (`normal.standard_steps`): rounded to s/128 and
+    standard deviation s = spread/512, in integers (`standard_steps`): rounded to s/128 and
     nowhere clipped by the bounds -1 and 1.
     `clumps` and `d` are 1 .. 16; `spread`, the standard deviation in 512ths, is 1 .. 32.
     """

@@ -125,9 +125,8 @@ def connect(
         proof = CallProof(own, bearer_token, secrets.token_bytes)
     authority = None if ca is None else Path(ca)
     pool = connections.ConnectionPool(address, authority, plaintext=plaintext)
-    made = Aggregator(pool, proof, address, authority, now_s, sleep_s)
-    made.counts_keys = frozenset(counts_keys)
-    return made
+    keys = frozenset(counts_keys)
+    return Aggregator(pool, proof, address, authority, now_s, sleep_s, keys)
 
 
 class Aggregator:
@@ -141,6 +140,7 @@ class Aggregator:
         ca: Path | None,
         now_s: Callable[[], int],
         sleep_s: Callable[[float], None],
+        counts_keys: frozenset[bytes],
     ) -> None:
         self._connections = pool
         self._proof = proof
@@ -148,7 +148,7 @@ class Aggregator:
         self._ca = ca
         self._now_s = now_s
         self.sleep_s = sleep_s
-        self.counts_keys: frozenset[bytes] = frozenset()
+        self.counts_keys = counts_keys
 
     def for_token(self, bearer_token: Callable[[], str]) -> Aggregator:
         """Return the same connection for another caller, without a key; this one closes it.
@@ -158,7 +158,8 @@ class Aggregator:
         """
         proof = CallProof(None, bearer_token, secrets.token_bytes)
         return Aggregator(
-            self._connections, proof, self.address, self._ca, self._now_s, self.sleep_s
+            *(self._connections, proof, self.address, self._ca),
+            *(self._now_s, self.sleep_s, self.counts_keys),
         )
 
     @property

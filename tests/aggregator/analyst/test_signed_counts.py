@@ -147,3 +147,27 @@ def test_an_analyst_who_pins_a_key_takes_no_unsigned_export() -> None:
             pytest.raises(RemoteProtocolError, match="signed by a given key, got none"),
         ):
             pinned.study(handle.id).fetch()
+
+
+class Forger(CountsSigner):
+    """Signs another epoch than the one that is asked for."""
+
+    def sign(self, study_digest: bytes, epoch: int, transcript: bytes) -> CountsSignature:
+        return super().sign(study_digest, epoch + 1, transcript)
+
+
+def test_an_analyst_who_pins_a_key_takes_no_wrong_signature() -> None:
+    signer = Forger(ENROLMENT_KEY)
+    with serving(devices=True, counts_signer=signer) as served, served.connected() as aggregator:
+        handle = aggregator.submit(served.study())
+        handle.result(timeout_s=60)
+        with (
+            connect(served.address, key=KEY, counts_keys=[PUBLIC]) as pinned,
+            pytest.raises(RemoteProtocolError, match="a signature that holds, got a wrong one"),
+        ):
+            pinned.study(handle.id).fetch()
+
+
+def test_the_key_is_pinned_for_other_callers_of_the_connection_too() -> None:
+    with connect("127.0.0.1:1", key=KEY, counts_keys=[PUBLIC]) as pinned:
+        assert pinned.for_token(lambda: "a token").counts_keys == {PUBLIC}

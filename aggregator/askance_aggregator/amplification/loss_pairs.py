@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.amplification.ends import Curve
+from askance_aggregator.bisection import halved
 from askance_aggregator.composition.rounding import outward, upward
 from askance_client.errors import InvalidParameter
 
@@ -22,6 +23,7 @@ _Floats = NDArray[np.float64]
 _PER_DEVIATION = 24  # lattice steps per standard deviation: a step's splits add 1/2,304 of variance
 _MAX_LATTICE = 1 << 22
 _CUT_SHARE = 1e-5  # of delta, for all losses that are raised to infinity
+_HALVINGS = 60  # of a search for an epsilon
 _SPLIT_ERROR = 2.0**-30  # of a mass, added to both neighbours; floats err by less than 2^-40 here
 
 
@@ -45,13 +47,10 @@ class LossPair:
 
     def epsilon(self, delta: Fraction) -> float:
         """Return an epsilon at which delta suffices; the largest loss if delta is 0."""
-        low, high = 0.0, max(float(self.losses[-1]), 0.0)
         if self.delta(0.0) <= delta:
             return 0.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
+        most = max(float(self.losses[-1]), 0.0)
+        return halved(lambda epsilon: self.delta(epsilon) <= delta, 0.0, most, _HALVINGS)[1]
 
     def cut(self, delta: Fraction) -> float:
         """Return the least loss above which lies a mass of at most delta."""
@@ -158,9 +157,8 @@ def _solve(
     losses: _Floats, masses: _Floats, error: float, scale: float, theta: float, delta: float
 ) -> float:
     """Return the least epsilon at which tilted masses, with their error, leave at most delta."""
-    low, high = 0.0, float(losses[-1])
-    for _ in range(60):
-        epsilon = (low + high) / 2
+
+    def enough(epsilon: float) -> bool:
         above = losses > epsilon
         with np.errstate(under="ignore"):
             # A weight above e^300 makes the error alone larger than any delta.
@@ -169,8 +167,9 @@ def _solve(
             found = float((weights * masses[above]).sum()) + error * sqrt(
                 float((weights * weights).sum())
             )
-        low, high = (low, epsilon) if found * (1 + 1e-9) <= delta else (epsilon, high)
-    return outward(high)
+        return found * (1 + 1e-9) <= delta
+
+    return outward(halved(enough, 0.0, float(losses[-1]), _HALVINGS)[1])
 
 
 def _on_lattice(pair: LossPair, cut: float, step: float) -> _Floats:

@@ -25,6 +25,7 @@ from math import ceil, comb, e, exp, inf, log, log1p, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.families.comparisons import Comparison
 
 Floats = NDArray[np.float64]
@@ -217,12 +218,9 @@ class _Line:
     def through(cls, chance: Floats, values: Floats, n: int, smoothing: float) -> _Line:
         """Find the saddle point of M(z)^n / z^2, n M'(t) / M(t) = 2 / t; near it is enough."""
         low, high = log(_LEAST_TILT), log(_LARGEST / float(np.abs(values).max()))
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if _slope(chance, values, exp(middle)) * n * exp(middle) < 2:
-                low = middle
-            else:
-                high = middle
+        _, high = halved(
+            lambda t: _slope(chance, values, exp(t)) * n * exp(t) >= 2, low, high, _HALVINGS
+        )
         line = cls.at(chance, values, n, exp(high), 0.0)
         return replace(line, smoothing=smoothing * line.width)
 

@@ -9,6 +9,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.composition import Pure
 from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.numbers import Rational, read_epsilon
@@ -219,8 +220,4 @@ def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
     high = 1
     while not enough(high):
         high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least_whole(enough, high // 2, high)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.outer import Outer, outer_of
+from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
 from askance_aggregator.amplification.several_results import (
     Cohort,
     FixedSteps,
@@ -22,6 +22,7 @@ from askance_aggregator.studies.transcript import Asked, Transcript
 from askance_client.codec import decode_request
 from askance_client.messages import StudyTerms
 from askance_client.queries import Schema
+from askance_client.randomizers import Randomizer
 
 
 def outer_series_json(
@@ -40,13 +41,13 @@ def outer_series_json(
     """
     if terms.repeat is None:
         raise ValueError("series: expected a study that repeats")
+    if not all(map(may_be_bounded, transcripts)):
+        return {}
     signed, least = terms.repeat.epochs, terms.conduct.least_answers
     fixed = _fixed_steps(transcripts, terms.schema, least)
     cohorts = [_cohorts(transcript, terms.schema) for transcript in transcripts]
     with_tallies = [one for one in cohorts if one]
     found: dict[str, Any] = {}
-    if not all(map(may_be_bounded, transcripts)):
-        return found
     if len(with_tallies) == 1:
         first = [batch for cohort in with_tallies[0] for batch in cohort]
         found |= _keys("outer_so_far", outer_of(first, delta), 1)
@@ -68,7 +69,7 @@ def _fixed_steps(
     """Return the steps of the first round that was asked at all: no tally had chosen them."""
     events = (event for transcript in transcripts for event in transcript.recorded)
     asked = next((event for event in events if isinstance(event, Asked)), None)
-    cohorts: dict[tuple[int, int], list[Any]] = {}
+    cohorts: dict[tuple[int, int], list[Randomizer]] = {}
     for group in () if asked is None else asked.groups:
         randomizer = decode_request(group.payload, schema).randomizer
         cohorts.setdefault((group.start, group.stop), []).append(randomizer)
@@ -77,7 +78,7 @@ def _fixed_steps(
 
 def _cohorts(transcript: Transcript, schema: Schema) -> list[Cohort]:
     """Return the cohorts of an epoch that have tallies."""
-    cohorts: dict[int, list[Any]] = {}
+    cohorts: dict[int, list[OuterBatch]] = {}
     for batch in batches_of(transcript, schema):
         cohorts.setdefault(batch.cohort, []).append(batch)
     return [cohort_of(batches) for batches in cohorts.values()]

@@ -6,7 +6,7 @@ Statements and proofs: docs/math/two_guarantees.md; its numbers are cited below.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -122,13 +122,17 @@ def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:
 
 
 def outer_of(
-    batches: Sequence[OuterBatch], delta: Fraction, liars: Fraction = LIARS
+    batches: Sequence[OuterBatch],
+    delta: Fraction,
+    liars: Fraction = LIARS,
+    chosen: Container[int] = (),
 ) -> Outer | None:
     """Bound what readers of these batches' tallies learn of any one user.
 
     Batches of one cohort compose: by the sum of their epsilons at equal parts of delta, or by their
     curves if that is less. Their randomizers are fixed before any of them is answered, as those of
-    a round are. Over cohorts, which are disjoint, the largest counts (Lemma 2).
+    a round are; those of the cohorts in `chosen` may follow from earlier tallies, and are summed.
+    Over cohorts, which are disjoint, the largest counts (Lemma 2).
 
     Returns:
         None where no user has less than the local epsilon: then that one alone is said.
@@ -139,16 +143,18 @@ def outer_of(
     for batch in batches:
         cohorts.setdefault(batch.cohort, []).append(batch)
     epsilon = 0.0
-    for together in cohorts.values():
+    for cohort, together in cohorts.items():
         local = fsum(local_epsilon(batch.randomizer) for batch in together)
-        spent = spent_epsilon(together, delta, liars)
+        spent = spent_epsilon(together, delta, liars, is_chosen=cohort in chosen)
         if spent >= local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)
 
 
-def spent_epsilon(together: Sequence[OuterBatch], delta: Fraction, liars: Fraction) -> float:
+def spent_epsilon(
+    together: Sequence[OuterBatch], delta: Fraction, liars: Fraction, *, is_chosen: bool = False
+) -> float:
     """Return the epsilon of batches that have the same users: of one, its own."""
     share = delta / len(together)
     batches = [(b.randomizer, honest(b.answers, liars, b.known)) for b in together]
@@ -159,7 +165,7 @@ def spent_epsilon(together: Sequence[OuterBatch], delta: Fraction, liars: Fracti
     spent = outward(fsum(each))
     hidden = min(answers for _, answers in batches)
     divided = any(batch.choices > 1 for batch in together)  # a bound at its delta, and no curve
-    if len(together) == 1 or hidden < _LEAST_COMPOSED or divided:
+    if len(together) == 1 or hidden < _LEAST_COMPOSED or divided or is_chosen:
         return spent
     counts = Counter(batches)
     steps = [(_few_points(*batch, delta), count) for batch, count in counts.items()]

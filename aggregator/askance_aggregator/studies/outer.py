@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import fsum
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from askance_aggregator.amplification.accountant import local_epsilon
 from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
@@ -14,20 +20,28 @@ from askance_client.codec import decode_request, digest_of
 from askance_client.queries import Schema
 from askance_client.randomizers import Randomizer
 
+Users = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierAnswers:
-    """Reused answers of a tally, by all tallies of them.
+    """Answers of a tally, by all tallies of the same question.
 
     Args:
         hidden: answers of the smallest atom.
         choices: the most values of tallies by which an atom may have been divided.
         other_tallies: number of tallies of the same question, beside this one.
+        question: digest under which devices freeze the answer.
+        own: ordinals whose answers the tally counts; None: not known.
+        users: ordinals whose answers any tally of the question counts; None: not known.
     """
 
     hidden: int
     choices: int = 1
     other_tallies: int = 0
+    question: bytes = field(default=b"", compare=False)
+    own: Users | None = field(default=None, compare=False, repr=False)
+    users: Users | None = field(default=None, compare=False, repr=False)
 
 
 Account = Callable[[bytes, int], EarlierAnswers | None]
@@ -59,18 +73,26 @@ def outer_of_transcript(
     """
     if any(tally.guessable for tally in _tallies(transcript)):
         return None
-    batches, others = [], 0
-    for batch, request, reused in _asked_batches(transcript, schema):
-        if reused:
-            known = account(request, batch.answers)
-            if known is None:
-                return None
-            batches.append(replace(batch, answers=known.hidden, choices=known.choices))
-            others += known.other_tallies
-        else:
-            batches.append(batch)
-    outer = outer_of(_least(batches), delta)
-    return None if outer is None else replace(outer, other_tallies=others)
+    asked = list(_asked_batches(transcript, schema))
+    own = [batch for batch, _, _ in asked]
+    if not any(reused for _, _, reused in asked):
+        return outer_of(_least(own), delta)
+    answers = [account(request, batch.answers) for batch, request, _ in asked]
+    known = [each for each in answers if each is not None]
+    if len(known) < len(asked):
+        return None
+    again = [reused > 0 for _, _, reused in asked]
+    batches, chosen = _with_others(own, known, again)
+    outer = outer_of(batches, delta, chosen=chosen)
+    if outer is None or outer.epsilon >= _local(own):
+        return None
+    questions = Counter(each.question for each in known)
+    others = {
+        each.question: each.other_tallies + 1 - (questions[each.question] if each.question else 1)
+        for each, reused in zip(known, again, strict=True)
+        if reused
+    }
+    return replace(outer, other_tallies=sum(others.values()))
 
 
 def outer_json(
@@ -112,6 +134,61 @@ def _asked_batches(
                 randomizer = decode_request(group.payload, schema).randomizer
                 batch = OuterBatch(randomizer, tally.answered, cohort)
                 yield batch, digest_of(group.payload), tally.reused
+
+
+def _with_others(
+    own: Sequence[OuterBatch], known: Sequence[EarlierAnswers], again: Sequence[bool]
+) -> tuple[list[OuterBatch], set[int]]:
+    """Return batches of reused answers by their atoms, in a cohort per list of a user's questions.
+
+    A user of one group may be in an earlier tally of another group's question: so a cohort is not
+    a group's. Of users with alike questions the fewest answers to each count (Lemma 1).
+
+    Returns:
+        The batches; and the cohorts of several groups' questions, which earlier tallies may have
+        chosen.
+    """
+    steps: dict[object, tuple[OuterBatch, Users | None]] = {}
+    reused = {one.question for one, is_again in zip(known, again, strict=True) if is_again}
+    for at, (batch, one) in enumerate(zip(own, known, strict=True)):
+        if again[at] or (one.question and one.question in reused):
+            charged = replace(batch, answers=one.hidden, choices=one.choices)
+            steps[one.question or at] = charged, one.users
+        else:
+            steps[at] = batch, one.own
+    batches = [batch for batch, _ in steps.values()]
+    users = [each for _, each in steps.values() if each is not None]
+    if len(users) < len(batches):
+        return _least(batches), set()
+    held = np.zeros((len(users), 1 + max(int(each.max(initial=0)) for each in users)), np.bool_)
+    for row, each in zip(held, users, strict=True):
+        row[each] = True
+    sets = np.unique(np.packbits(held, axis=0).T, axis=0)
+    found: dict[tuple[bool, tuple[Randomizer, ...]], list[OuterBatch]] = {}
+    for bits in np.unpackbits(sets, axis=1, count=len(users)):
+        together = [batch for batch, bit in zip(batches, bits, strict=True) if bit]
+        together.sort(key=lambda batch: (batch.randomizer.canonical, batch.answers))
+        several = len({batch.cohort for batch in together}) > 1
+        kind = several, tuple(batch.randomizer for batch in together)
+        found[kind] = [
+            replace(a, answers=min(a.answers, b.answers), choices=max(a.choices, b.choices))
+            for a, b in zip(found.get(kind, together), together, strict=True)
+        ]
+    found = {kind: together for kind, together in found.items() if together}
+    chosen = {cohort for cohort, (several, _) in enumerate(found) if several}
+    return [
+        replace(batch, cohort=cohort)
+        for cohort, together in enumerate(found.values())
+        for batch in together
+    ], chosen
+
+
+def _local(batches: Sequence[OuterBatch]) -> float:
+    """Return the most that a user's answers to these groups have as reports."""
+    cohorts: dict[int, list[float]] = {}
+    for batch in batches:
+        cohorts.setdefault(batch.cohort, []).append(local_epsilon(batch.randomizer))
+    return max(map(fsum, cohorts.values()), default=0.0)
 
 
 def _least(batches: list[OuterBatch]) -> list[OuterBatch]:

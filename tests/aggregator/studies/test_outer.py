@@ -6,13 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import askance as ask
 from askance_aggregator.amplification import epsilon_ends
 from askance_aggregator.amplification.outer import Outer, delta_for
 from askance_aggregator.reports.guarantees import guarantees_text
-from askance_aggregator.studies.outer import outer_of_transcript
+from askance_aggregator.studies.outer import (
+    Account,
+    EarlierAnswers,
+    no_account,
+    outer_of_transcript,
+)
 from askance_aggregator.studies.transcript import Asked, Closed, MemoryLog, Transcript
 
 SCHEMA = ask.Schema("people", 1, smokes=ask.Bit(), drives=ask.Bit())
@@ -41,7 +47,9 @@ def one_share() -> ask.Simulation:
     return simulated(ask.learners.mean(SCHEMA.smokes == 1, missing="default"))
 
 
-def outer_with(simulation: ask.Simulation, **changes: object) -> Outer | None:
+def outer_with(
+    simulation: ask.Simulation, account: Account = no_account, **changes: object
+) -> Outer | None:
     """Return the guarantee of a transcript whose tallies are changed."""
     changed = Transcript(MemoryLog())
     for event in simulation.transcript.recorded:
@@ -49,7 +57,7 @@ def outer_with(simulation: ask.Simulation, **changes: object) -> Outer | None:
             tallies = tuple(replace(tally, **changes) for tally in event.tallies)  # type: ignore[arg-type]
             event = replace(event, tallies=tallies)
         changed.append(event)
-    return outer_of_transcript(changed, SCHEMA, DELTA)
+    return outer_of_transcript(changed, SCHEMA, DELTA, account)
 
 
 def test_it_is_of_the_fresh_honest_answers(one_share: ask.Simulation) -> None:
@@ -87,7 +95,7 @@ def test_the_local_epsilon_alone_is_said(
     one_share: ask.Simulation, changes: dict[str, object], why: str
 ) -> None:
     assert outer_with(one_share) is not None
-    assert outer_with(one_share, **changes) is None, why
+    assert outer_with(one_share, no_account, **changes) is None, why
 
 
 def test_the_smallest_of_disjoint_groups_decides() -> None:
@@ -123,6 +131,48 @@ def test_questions_to_the_same_users_compose() -> None:
     each = epsilon_ends(half, 5_940, DELTA / 2).upper
     assert outer is not None
     assert each < outer.epsilon <= 2 * each * (1 + 1e-9)
+
+
+def of_halves(seen: range) -> Account:
+    """Return an account of two questions, each asked of another half, and of `seen` before."""
+    halves: list[bytes] = []
+
+    def account(request: bytes, answers: int) -> EarlierAnswers:
+        own = np.arange(len(halves) * 3_000, len(halves) * 3_000 + 3_000)
+        halves.append(request)
+        users = np.union1d(own, np.array(seen, np.int64))
+        return EarlierAnswers(1_500, 1, 1, request, own, users)
+
+    return account
+
+
+def test_a_user_of_two_groups_by_an_earlier_tally_pays_for_both() -> None:
+    """The halves were others in an earlier study: users have answered both questions by now."""
+    simulation = simulated(two_shares("fresh"))
+    each = epsilon_ends(ONE, 1_485, DELTA / 2).upper
+    both = outer_with(simulation, of_halves(range(1_500, 4_500)), reused=1_500)
+    assert both is not None
+    assert both.epsilon == pytest.approx(2 * each, rel=1e-9)
+    assert (both.answers, both.other_tallies) == (1_500, 2)
+
+
+def test_users_of_one_group_alone_pay_for_one() -> None:
+    """An earlier study had asked each half the same question."""
+    simulation = simulated(two_shares("fresh"))
+    one = outer_with(simulation, of_halves(range(0)), reused=1_500)
+    assert one is not None
+    assert one.epsilon == pytest.approx(epsilon_ends(ONE, 1_485, DELTA).upper, rel=1e-9)
+
+
+def test_no_less_than_the_local_epsilon_of_own_answers_is_not_stated() -> None:
+    """Two answers among twenty each have less than 2 nats, and more than the 1 of a report."""
+    simulation = simulated(two_shares("fresh"))
+
+    def account(request: bytes, answers: int) -> EarlierAnswers:
+        users = np.arange(6_000)
+        return EarlierAnswers(20, 1, 1, request, users, users)
+
+    assert outer_with(simulation, account, reused=1_500) is None
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,14 @@ def earlier_answers(store: Store, request: bytes, answers: int) -> EarlierAnswer
     choices = max(atom.choices for atom in found)
     if len(own.users) != answers or ALONE in found or choices >= MOST_CHOICES:
         return None
-    return EarlierAnswers(min(atom.size for atom in found), choices, len(releases) - 1)
+    return EarlierAnswers(
+        min(atom.size for atom in found),
+        choices,
+        len(releases) - 1,
+        own.question,
+        own.users,
+        atoms.users,
+    )
 
 
 def outer_statements(

@@ -97,6 +97,7 @@ class KnownCredentials:
         for name, value in sorted(metadata):
             if name not in _COMMON:
                 data = value if isinstance(value, bytes) else value.encode()
+                data = data.strip() if path == ENROL else data  # a token is read without spaces
                 parts += [name.encode(), len(data).to_bytes(4), data]
         return blake2b(b"".join(parts), key=self._key, digest_size=16).digest()
 
@@ -249,8 +250,10 @@ class ConnectCalls:
         if code in _UNKNOWN_CALLERS:
             self._known.forget(digest)
             self._refused.note(group)
-        elif code == "DEADLINE_EXCEEDED" and not known and not is_trusted:
-            # A caller that waits for less than the look-up takes is not told, and is counted.
+        elif code == "DEADLINE_EXCEEDED" and not known and not (is_trusted and within_s >= BODY_S):
+            # A caller that waits for less than the look-up takes is not told, and is counted: it
+            # may have been revoked since it was known.
+            self._known.forget(digest)
             self._refused.note(group)
         shared += [(_TRAILER + key, str(value)) for key, value in trailing if key == _RETRY]
         status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)

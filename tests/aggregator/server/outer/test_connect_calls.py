@@ -320,6 +320,22 @@ def test_a_device_that_was_revoked_is_known_no_more(shared: Outer) -> None:
     assert error(called(shared, **own)) == (429, "resource_exhausted")
 
 
+def test_a_device_that_was_revoked_is_counted_though_it_never_waits(shared: Outer) -> None:
+    """It was known, and gives up before it can be told; who waits as devices do stays known."""
+    own: dict[str, Any] = {"source": "127.0.0.72", "askance_device_bin": "DDDE"}
+    patient: dict[str, Any] = {"source": "127.0.0.73", "askance_device_bin": "DDDF"}
+    for known in (own, patient):
+        assert called(shared, **known)[0] == 200
+    shared.inner.searching.begin()
+    try:
+        for _ in range(30):
+            assert called(shared, **own, Connect_Timeout_Ms="1")[0] == 504
+    finally:
+        shared.inner.searching.end()
+    assert error(called(shared, **own)) == (429, "resource_exhausted")
+    assert called(shared, **patient | {"source": "127.0.0.72"})[0] == 200
+
+
 def test_a_flood_of_new_credentials_costs_thirty_look_ups_per_kind(shared: Outer) -> None:
     shared.inner.refusal = (grpc.StatusCode.UNAUTHENTICATED, "no")
     for kind in ({}, {"path": ENROL}):
@@ -338,6 +354,10 @@ def test_known_credentials_are_the_latest_and_bounded() -> None:
     first = known.digest(CHECK_IN, device)
     assert known.digest(CHECK_IN, (*device[::-1], ("askance-software", "x"))) == first
     moved = (("askance-device-bin", b"ab"), ("askance-token-bin", b"c"))
+    token = known.digest(ENROL, (("askance-enrolment-bin", b"t"),))
+    assert known.digest(ENROL, (("askance-enrolment-bin", b" t\n"),)) == token  # one of many ways
+    spaced = known.digest(CHECK_IN, (device[0], ("askance-token-bin", b"bc ")))
+    assert spaced != first
     others = [known.digest(CHECK_IN, moved), known.digest(ENROL, device), b"z"]
     others.append(KnownCredentials(bytes(15) + b"1").digest(CHECK_IN, device))
     assert first not in others

@@ -94,10 +94,10 @@ class Run:
         on_over: Callable[[Run], None],
         *,
         now_s: Callable[[], int],
+        needs_approval: bool,
+        may_approve: ApproverCheck,
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
-        needs_approval: bool = False,
-        may_approve: ApproverCheck = lambda *_: True,
         since_day: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.submission = submission

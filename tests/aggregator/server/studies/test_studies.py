@@ -372,7 +372,12 @@ class TestFailingDisks:
         store, fleet = SqliteStore.in_memory(), cast(Any, Fleet())
         monkeypatch.setattr(store, "conclusion", conclusion)
         submission = understand(PEOPLE.signed(0), frozenset({PUBLIC}))
-        run = Run(submission, store, fleet, SILENT, lambda _: None, now_s=lambda: 0)
+        run = Run(
+            *(submission, store, fleet, SILENT, lambda _: None),
+            now_s=lambda: 0,
+            needs_approval=False,
+            may_approve=lambda *_: False,
+        )
         run.start()
         assert suspended.wait(30)
         assert run.conclusion is None

@@ -1,8 +1,9 @@
 """Tables as CSV for spreadsheets, which take a text as a formula by its first character.
 
-A text that begins with `=`, `+`, `-`, `@`, a tab or an end of line gets an apostrophe before it: a
-title or a label may come from a person who means harm, and a formula can send the other cells away.
-So does a text in which only apostrophes stand before such a character. A reader that takes away one
+A text that begins with `=`, `+`, `-`, `@`, one of these in full width, a tab or an end of line gets
+an apostrophe before it: a title or a label may come from a person who means harm, and a formula can
+send the other cells away. So does a text in which only apostrophes and then only blanks, which some
+readers skip, stand before such a character. A reader that takes away one
 apostrophe where that pattern is has each text as it was. Numbers are left alone, also as texts.
 
 Source: OWASP, "CSV Injection".
@@ -16,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_FORMULA = re.compile(r"'*([\t\r\n]|\s*[=+\-@＝＋－＠])")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _QUOTED = "\r\n"  # a cell with an end of line is quoted if the line's own has that character

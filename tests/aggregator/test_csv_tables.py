@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from askance_aggregator.csv_tables import csv_table
 from askance_simulation.frames import write_table
 
-FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULAS = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n")
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
         ("\t=1", "'\t=1"),
         ("\r=1", "'\r=1"),
         ("'=1", "''=1"),
+        ("＝1+1", "'＝1+1"),
+        ("＋1", "'＋1"),
+        ("－1", "'－1"),
+        ("＠SUM(A1)", "'＠SUM(A1)"),
+        (" =1", "' =1"),
+        ("\u00a0=1", "'\u00a0=1"),
+        ("' =1", "'' =1"),
+        (" a=1", " a=1"),
         ("'tis", "'tis"),
         ("a=1", "a=1"),
         ("", ""),
@@ -42,14 +50,14 @@ def test_a_cell_is_no_formula_and_a_number_stays(value: object, cell: str) -> No
     assert (head, found) == ("'=title", cell)
 
 
-@given(st.text(st.sampled_from("'=+-@\t\r\n1a,\""), max_size=6))
+@given(st.text(st.sampled_from("'=+-@＝\t\r\n1a, \""), max_size=6))
 def test_each_text_is_read_back_by_the_rule(text: str) -> None:
     table = csv_table([{"title": text, "more": "x"}])
     ((cell, _),) = list(csv.reader(StringIO(table, newline="")))[1:]
     bare = cell.lstrip("'")
-    marked = cell.startswith("'") and bare.startswith(FORMULAS)
+    marked = cell.startswith("'") and (bare.lstrip().startswith(FORMULAS) or bare[:1] in FORMULAS)
     assert (cell[1:] if marked else cell) == text
-    if cell.startswith(FORMULAS):
+    if cell.lstrip().startswith(FORMULAS) or cell[:1] in FORMULAS:
         float(cell)  # a number alone
 
 

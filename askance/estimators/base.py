@@ -1,6 +1,7 @@
-"""Base class of the estimators: rows as a population, the study of a fit, and its results."""
+"""Base class of the estimators: rows as a population, the study of a fit, and its results.
 
-from __future__ import annotations
+Annotations are values here: a parameter's type is read where another module's class inherits it.
+"""
 
 import warnings
 from abc import abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from askance.estimators import (
     LocalNaiveBayes,
     LocalPCA,
 )
+from askance_aggregator.studies.study import Epsilon
 from askance_client.errors import InvalidParameter, InvalidRecord, PlanRefused
 
 USERS = 6_000
@@ -33,6 +34,25 @@ def examples() -> tuple[NDArray[Any], NDArray[Any]]:
     random = np.random.default_rng(5)
     rows = random.normal(size=(USERS, 3))
     return rows, np.where(rows[:, 0] > 0, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        LocalDecisionTree,
+        LocalHistogram,
+        LocalKMeans,
+        LocalLinearRegression,
+        LocalLogisticRegression,
+        LocalNaiveBayes,
+        LocalPCA,
+    ],
+)
+def test_the_types_of_all_parameters_can_be_read(kind: Any) -> None:
+    types = get_type_hints(kind.__init__)
+    assert types["epsilon"] == Epsilon
+    assert types["schema"] == ask.Schema | None
+    assert types.keys() - {"return"} == kind().get_params().keys()
 
 
 @pytest.mark.parametrize(

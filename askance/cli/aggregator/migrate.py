@@ -102,9 +102,11 @@ def _move(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Failure(2, "usage", f"--to: {error}") from None
     source = configuration_of(arguments).store
-    subject = f"from {source} to {target}"
+    subject, before = f"from {source} to {target}", MovedStore.read(arguments.config.parent)
 
     def note(log: AuditLog, outcome: str) -> None:
+        if outcome == BEGUN and before is not None:
+            before.check(log, f"store {source}")
         record_command(log, _ACTION, subject, now_s=system_now_s, outcome=outcome)
         entry = log.head() if outcome == BEGUN else None
         if entry is not None:  # in every store that goes on from here, and in none of before

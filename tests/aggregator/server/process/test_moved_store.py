@@ -80,6 +80,12 @@ def test_a_backup_from_before_a_move_is_refused_unless_the_moved_store_is_given_
     assert refused.returncode == 1
     assert "got one without the move in its audit log" in refused.stderr
 
+    other = postgresql.new_database()
+    refused = ran("aggregator", "migrate", "--to", other, *config, "--store", f"sqlite:///{copy}")
+    assert refused.returncode == 1
+    assert "got one without the move in its audit log" in refused.stderr
+    assert MovedStore.read(fresh.folder) == note
+
     store = ("--store", database)
     assert ran("aggregator", "backup", later, *config, *store).returncode == 0
     with closing(store_location(database, tmp_path).open()) as now:

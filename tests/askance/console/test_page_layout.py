@@ -29,6 +29,17 @@ for (const one of document.querySelectorAll(".panel .chart")) {
 for (const one of document.querySelectorAll(".role")) {
   if (one.getClientRects().length !== 1) faults.push("a role is broken");
 }
+for (const one of document.querySelectorAll("td.broad > br + span")) {
+  if (one.getClientRects().length !== 1) faults.push("an address is broken");
+}
+const middle = one => (box => (box.top + box.bottom) / 2)(one.getBoundingClientRect());
+for (const one of document.querySelectorAll(".filters > button + a, .filters > button + p")) {
+  const words = document.createRange();
+  words.selectNodeContents(one);
+  const off = Math.abs(middle(words) - middle(one.previousElementSibling));
+  const isBeside = off < one.previousElementSibling.offsetHeight;
+  if (isBeside && off > 3) faults.push(`words beside a button are ${off} pixels off`);
+}
 return faults;
 """
 

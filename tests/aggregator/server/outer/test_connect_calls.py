@@ -321,7 +321,7 @@ def test_a_device_that_was_revoked_is_known_no_more(shared: Outer) -> None:
 
 
 def test_a_device_that_was_revoked_is_counted_though_it_never_waits(shared: Outer) -> None:
-    """It was known, and gives up before it can be told; who waits as devices do stays known."""
+    """A known caller that gives up before it can be told is counted; one that waits stays known."""
     own: dict[str, Any] = {"source": "127.0.0.72", "askance_device_bin": "DDDE"}
     patient: dict[str, Any] = {"source": "127.0.0.73", "askance_device_bin": "DDDF"}
     for known in (own, patient):

@@ -63,6 +63,8 @@ test("a socket that was left is replaced, a file is not, and a link is not follo
   assert.equal(await askRunning(path, "twice", {}), null);
   const stop = await serveControl(path, OPERATIONS);
   assert.deepEqual(await askRunning(path, "twice", { of: 1 }), [{ first: 1 }, { second: 1 }]);
+  await symlink(path, `${path}.link`);
+  assert.equal(await askRunning(`${path}.link`, "twice", { of: 1 }), null);
   await stop();
   assert.ok((await lstat(`${path}.target`)).isFile());
   await writeFile(path, "a file of the owner");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, readdir, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -57,6 +57,14 @@ test("of processes that find the same holder gone, one goes on", async () => {
   const all = await Promise.all([1, 2, 3, 4].map(() => holding(path)));
   assert.deepEqual(all.map(({ said }) => said).sort(), ["held", "refused", "refused", "refused"]);
   await Promise.all(all.map(({ kill }) => kill()));
+});
+
+test("a later process with the number of one that has ended is no holder", async () => {
+  const path = await lock();
+  await writeFile(`${path}.3`, JSON.stringify({ host: hostname(), pid: process.pid, began: "1" }));
+  const release = await holdFile(path);
+  assert.deepEqual(await readdir(dirname(path)), ["ledger.lock.4"]);
+  await release();
 });
 
 test("a file that power cut short is no holder, and one of another machine is", async () => {

@@ -25,6 +25,10 @@ const refused: Record<string, string> = {
   "a number of eleven bytes": "108080808080808080808001",
   "a tag beyond 32 bits": "808080808001",
   "a length beyond 32 bits": "0a808080808001",
+  "a tag of six bytes": "8a808080800000",
+  "a tag of five bytes beyond 32 bits": "8a8080801000",
+  "a length of six bytes": "0a808080808000",
+  "a length of five bytes beyond 32 bits": "0a8080808010",
   "a packed number that does not end": "220512031201 80".replace(" ", ""),
 };
 

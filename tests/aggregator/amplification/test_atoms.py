@@ -89,6 +89,13 @@ def test_a_second_answer_is_known_from_then_on() -> None:
     assert atom_of(atoms, 1).first == 9
 
 
+def test_who_has_drawn_anew_hides_none_of_the_earlier_tally() -> None:
+    """Users 1 to 4 hide each other: user 0 was in their tally, and has drawn anew."""
+    atoms = released(range(5))
+    atoms.release(users([0, *range(5, 10)]), NONE)
+    assert atom_of(atoms, 1) == InclusionAtom(4, 4, 1, 6, 0)
+
+
 def test_atoms_are_the_users_with_equal_patterns() -> None:
     draw = random.Random(5)
     for _ in range(30):

@@ -8,6 +8,7 @@ from math import exp
 
 import pytest
 
+from askance_aggregator.amplification import epsilon_ends
 from askance_aggregator.amplification.outer import OuterBatch, outer_of
 from askance_aggregator.amplification.several_results import (
     Cohort,
@@ -123,6 +124,15 @@ def test_signed_steps_cost_less_than_sums_and_a_filter() -> None:
     assert 0.197 < signed.epsilon < 0.21
     assert signed.epsilon < filtered.epsilon < 0.4
     assert (signed.delta, signed.answers, signed.liars) == (MILLIONTH, 5000, Fraction(1, 100))
+
+
+def test_a_filter_shares_delta_over_all_signed_epochs() -> None:
+    """The first of eight epochs is bounded at a quarter of an eighth of delta."""
+    unsigned = FixedSteps.of([[BIT]], 0)
+    outer = outer_of_epochs([epoch(300)], 8, unsigned, MILLIONTH)
+    each = epsilon_ends(BIT, 297, MILLIONTH / 32).upper  # 300 less 1 %
+    assert outer is not None
+    assert outer.epsilon == pytest.approx(each, rel=1e-9)
 
 
 def test_the_end_states_no_more_than_was_promised_of_all() -> None:

@@ -66,6 +66,14 @@ def test_a_division_counts_the_values_of_the_tally_before(store: SqliteStore) ->
     assert known(store, 2, 60) == EarlierAnswers(40, 101, 1)
 
 
+def test_the_atom_with_the_most_choices_decides(store: SqliteStore) -> None:
+    """Fifty users are new beside sixty of a divided atom, which follow a tally of 101 values."""
+    release(store, 1, HUNDRED)
+    release(store, 2, range(60), range(60))
+    release(store, 3, [*range(60), *range(100, 150)], range(60))
+    assert known(store, 3, 110) == EarlierAnswers(40, 101, 2)
+
+
 def test_who_is_in_the_other_tally_alone_counts_too(store: SqliteStore) -> None:
     """A reader of both takes one from the other, and has the answer of user 99."""
     release(store, 1, HUNDRED)

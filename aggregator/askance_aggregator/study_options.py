@@ -74,6 +74,11 @@ class StudyOption:
         return f"--{(self.flag or self.name).replace('_', '-')}"
 
     @property
+    def key(self) -> str:
+        """Key of a study's file, with its table: "[rounds] least_answers"."""
+        return f"[{self.table}] {self.name}" if self.table else self.name
+
+    @property
     def help(self) -> str:
         """Summary with the default."""
         return f"{self.summary} (default {self.default})" if self.default else self.summary

@@ -32,7 +32,7 @@ from askance_aggregator.reports.outcomes import verification_report
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted, population_text
 from askance_client.accounting import NANO_NATS_PER_NAT
-from askance_client.printable import printable
+from askance_client.printable import printable, value_text
 
 if TYPE_CHECKING:
     from askance_aggregator.analyst import StudyDefinition, StudyEvent, StudyHandle, StudyResult
@@ -764,5 +764,7 @@ def _public_key(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != _KEY_BYTES:
-        raise argparse.ArgumentTypeError(f"expected a public key of {2 * _KEY_BYTES} digits")
+        raise argparse.ArgumentTypeError(
+            f"expected a public key of {2 * _KEY_BYTES} hexadecimal digits, got {value_text(text)}"
+        )
     return found

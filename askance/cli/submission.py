@@ -94,12 +94,13 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
     given = {name: value for name in names if (value := _value(arguments, name)) is not None}
     if _is_file(arguments.learner):
         if given or arguments.set:
-            named = next((option.option for option in OPTIONS if option.name in given), "--set")
+            first = next((option for option in OPTIONS if option.name in given), None)
+            named, key = ("--set", "[parameters]") if first is None else (first.option, first.key)
             raise Failure(
                 2,
                 "usage",
                 f"{named}: expected a learner's name with it, got the file {arguments.learner},"
-                " in which it belongs",
+                f" in which it belongs as {key}",
             )
         return ask.study_from_toml(arguments.learner)
     required(arguments, "schema", "epsilon")

@@ -109,7 +109,10 @@ def test_an_owner_decides_while_the_device_runs(site: Site, owner: Owner) -> Non
             until(lambda: f"{first[:16]} waiting" in owner.asks("status"))
             other = owner.run("approve", "0" * 8)
             assert (other.returncode, other.stdout) == (1, "")
-            assert "got those of 0" in other.stderr
+            assert "asked about, got 00000000\n" in other.stderr
+            unknown = owner.run("statsu")
+            assert (unknown.returncode, unknown.stdout) == (1, "")
+            assert unknown.stderr.startswith("command: expected one of those below, got statsu\n")
             assert owner.asks("approve", first[:8]).startswith(
                 f"study {first[:16]}: approved until "
             )

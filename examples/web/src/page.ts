@@ -87,7 +87,7 @@ async function submit(form: HTMLFormElement): Promise<void> {
       entered = "";
     }
   } catch (error) {
-    tell("bad", `Not enrolled: ${(error as Error).message}. What you have entered is kept: try again later.`);
+    tell("bad", `Not enrolled: ${(error as Error).message}. What you have entered is kept: correct it, or try again later.`);
     return;
   }
   tell("good", "Saved.");

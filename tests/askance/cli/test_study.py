@@ -386,14 +386,29 @@ def test_a_study_by_its_learner_s_options(run: Run, where: list[str], tmp_path: 
     assert "askance study submit frequency --help" in failure["failure"]["message"]
 
 
-@pytest.mark.parametrize("option", ["--epsilon=2", "--least-answers=0", "--set=tau=0.1"])
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        ("--epsilon=2", "epsilon"),
+        ("--least-answers=0", "[rounds] least_answers"),
+        ("--set=tau=0.1", "[parameters]"),
+    ],
+)
 def test_an_option_beside_a_file_is_refused(
-    option: str, run: Run, key: tuple[Path, str], file: Path
+    option: str, place: str, run: Run, key: tuple[Path, str], file: Path
 ) -> None:
     code, failure, _ = run("submit", str(file), option, "--key", str(key[0]))
     assert (code, failure["failure"]["reason"]) == (2, "usage")
     name = option.rsplit("=", 1)[0].removesuffix("=tau")
-    assert failure["failure"]["message"].startswith(f"{name}: expected a learner's name with it")
+    message = failure["failure"]["message"]
+    assert message.startswith(f"{name}: expected a learner's name with it")
+    assert message.endswith(f"in which it belongs as {place}")
+
+
+def test_a_key_that_is_a_path_is_shown(run: Run) -> None:
+    code, failure, _ = run("verify", "study.json", "--aggregator-key", "service/counts.pub")
+    assert (code, failure["failure"]["reason"]) == (2, "usage")
+    assert "64 hexadecimal digits, got 'service/counts.pub'" in failure["failure"]["message"]
 
 
 def test_a_command_without_its_name_lists_the_names(run: Run) -> None:

@@ -24,6 +24,9 @@ const USAGE = `usage: askance-device COMMAND --home FOLDER
                               (these three reach a device that runs, too)
   accept-loss | repair-clock  go on after a ledger was put back, or a clock was ahead`;
 
+/** Commands that open the folder, which no other process has meanwhile. */
+const FOLDER_COMMANDS: readonly string[] = ["enroll", "run", "accept-loss", "repair-clock"];
+
 const OPTIONS = {
   home: { type: "string" },
   configuration: { type: "string" },
@@ -56,6 +59,9 @@ async function main(): Promise<void> {
     console.log(tell(command, await asked(home, command, given)));
     return;
   }
+  if (!FOLDER_COMMANDS.includes(command)) {
+    throw new InvalidParameter(`command: expected one of those below, got ${printable(command)}\n${USAGE}`);
+  }
   const token = command === "enroll" ? await tokenIn(need(values.token)) : "";
   const client = await openClient(home);
   try {
@@ -73,8 +79,6 @@ async function main(): Promise<void> {
       case "repair-clock":
         await client.repairClock();
         break;
-      default:
-        throw new InvalidParameter(USAGE);
     }
   } finally {
     await client.close();

@@ -10,6 +10,7 @@ import { InvalidParameter, expect } from "../errors.js";
 import { sameBytes } from "../integers.js";
 import { SECONDS_PER_DAY } from "../ledger/contract.js";
 import { Reason, Refusal } from "../messages.js";
+import { printable } from "../printable.js";
 
 export const MAX_WAITING = 64; // undecided studies that are kept
 export const MAX_QUESTIONS = 8; // requests that are kept per study, for the owner to read
@@ -111,9 +112,10 @@ export class Consents {
   named(name: string): KnownStudy {
     const found = this.studies.filter(({ key }) => key.startsWith(name.toLowerCase()));
     if (name.length < LEAST_DIGITS || found.length !== 1) {
+      const several = found.length > 1 ? `, which begins ${found.length} of them` : "";
       throw new InvalidParameter(
         `study: expected the first ${LEAST_DIGITS} digits or more of one study that this device` +
-          ` was asked about, got those of ${found.length}`,
+          ` was asked about, got ${printable(name)}${several}`,
       );
     }
     return found[0]!;

@@ -90,6 +90,19 @@ def person(tmp_path: Path) -> Iterator[Person]:
         yield Person(driver, site)
 
 
+def is_in_window(person: Person, selector: str) -> bool:
+    """Return whether all of an element is within the window."""
+    return bool(
+        person.driver.execute_script(
+            """
+            const { top, bottom } = document.querySelector(arguments[0]).getBoundingClientRect();
+            return top >= 0 && bottom <= window.innerHeight;
+            """,
+            selector,
+        )
+    )
+
+
 def submitted(site: Site) -> str:
     """Submit a study of all devices and return its digest."""
     key = load_pem_private_key(site.home.analyst_key.read_bytes(), None)
@@ -113,6 +126,7 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
     person.find("#token").clear()
     person.find("#token").send_keys(site.token())
     person.clicks("Take part")
+    person.sees("Saved.")
     person.sees("No study waits.")
     first = submitted(site)
     person.sees("waits for you")
@@ -123,6 +137,10 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
     person.sees("Which of zzyzx-yes, zzyzx-no is your habit?")
     with analyst(site) as aggregator:
         assert aggregator.study(first).status().answered == 0
+        person.find("#days").send_keys("soon")
+        person.clicks("Approve")
+        person.sees("days: expected 1 to 3660, got soon")
+        until(lambda: is_in_window(person, ".notice"))
         person.clicks("Approve")
         person.sees("Approved. It is answered at the next check-in")
         result = aggregator.study(first).result(timeout_s=PATIENCE_S)

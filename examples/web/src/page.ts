@@ -87,18 +87,21 @@ async function submit(form: HTMLFormElement): Promise<void> {
       entered = "";
     }
   } catch (error) {
-    tell("bad", `Not enrolled: ${(error as Error).message}. What you have entered is kept: correct it, or try again later.`);
+    tell("bad", `Not enrolled: ${(error as Error).message}. What you have entered is kept: correct the token, or try again later.`);
     return;
   }
-  tell("good", "Saved.");
-  location.hash = "#/";
   run();
+  history.pushState(null, "", "#/"); // without an event, which would take the notice away
+  tell("good", "Saved.");
 }
 
 /** Decide on a study, durably; what was decided is acted on at the next check-in. */
 async function decide(known: KnownStudy, verdict: "approve" | "deny", days: string): Promise<void> {
   try {
     if (verdict === "approve") {
+      if (Number.isNaN(Number(days))) {
+        throw new Error(`days: expected 1 to 3660, got ${days}`);
+      }
       await client.consents.approve(known, nowS(), days === "" ? null : Number(days));
       tell("good", "Approved. It is answered at the next check-in at the earliest.");
     } else {
@@ -113,7 +116,7 @@ async function decide(known: KnownStudy, verdict: "approve" | "deny", days: stri
 function tell(tone: "good" | "bad", text: string): void {
   notice = h("p", { class: tone === "bad" ? "notice bad" : "notice", role: "alert" }, text);
   shown = "";
-  void look();
+  void look().then(() => notice?.scrollIntoView({ block: "center" }));
 }
 
 /** The page of the address. */
@@ -175,7 +178,7 @@ function statusText(): string {
   if (!navigator.onLine) {
     return "Offline. Your decisions are kept, and acted on later.";
   }
-  const last = calledS ? `Last check-in at ${new Date(1000 * calledS).toLocaleTimeString()}.` : "";
+  const last = calledS ? `Last check-in at ${new Date(1000 * calledS).toLocaleTimeString("sv-SE")}.` : "";
   return trouble ? `The last check-in failed: ${trouble.slice(0, 120)}` : last || "Checking in.";
 }
 

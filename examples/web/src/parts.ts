@@ -95,6 +95,6 @@ export function time(unixS: number): HTMLElement {
   if (Number.isNaN(at.getTime())) {
     return h("span", {}, "the end of the calendar");
   }
-  const shown = at.toLocaleString("sv-SE", { timeZoneName: "short" });
+  const shown = at.toLocaleString("sv-SE", { dateStyle: "short", timeStyle: "long" });
   return h("time", { datetime: at.toISOString() }, shown);
 }

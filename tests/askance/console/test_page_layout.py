@@ -1,4 +1,4 @@
-"""Pages at 1,280 pixels: no table is cut off, charts fill their cards, words are whole."""
+"""Pages at 1,280 pixels: no table is cut off, charts fill their cards, words and lists are whole."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ for (const one of document.querySelectorAll(".filters > button + a, .filters > b
   const off = Math.abs(middle(words) - middle(one.previousElementSibling));
   const isBeside = off < one.previousElementSibling.offsetHeight;
   if (isBeside && off > 3) faults.push(`words beside a button are ${off} pixels off`);
+}
+for (const one of document.querySelectorAll("main li")) {
+  if (one.textContent.trim().endsWith(":")) faults.push(`an item is a heading: ${one.textContent}`);
 }
 return faults;
 """

@@ -247,7 +247,7 @@ def test_a_poor_result_is_called_poor_and_shows_what_its_intervals_support() -> 
         " 233,884 users"
     ) in parts
     assert parts.index("quartiles (joint intervals)") < parts.index("<svg")
-    assert "64 rows in the export." in parts
+    assert '</div> <p class="faint below">64 rows in the export.</p>' in parts  # below the picture
     assert "Estimate with its interval, within 17 to 90" in mean
     assert '<p class="verdict">The interval contains the true value with a confidence' in mean
 

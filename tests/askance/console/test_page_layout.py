@@ -1,4 +1,4 @@
-"""Pages at 1,280 pixels: no table is cut off, charts fill their cards, words and lists are whole."""
+"""Pages at 1,280 pixels: no table is cut off, charts fill their cards, lists are whole."""
 
 from __future__ import annotations
 

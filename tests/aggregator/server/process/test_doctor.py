@@ -399,7 +399,7 @@ def test_a_role_without_rights_is_found(
     postgresql.execute(f"GRANT ALL ON SCHEMA askance TO {role}", database)
     postgresql.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA askance TO {role}", database)
     found = results(on_postgresql)
-    assert found["rights"].text.startswith("missing: ownership of approvals, audit, certificates")
+    assert found["rights"].text.startswith("missing: ownership of approvals, audit, called_days")
     postgresql.execute(f"GRANT askance TO {role}")
     assert wrong(results(on_postgresql)) == {}
     postgresql.execute(f"ALTER ROLE {role} NOLOGIN")

@@ -94,7 +94,8 @@ class StudyManager:
       now_s: the time, in whole seconds since 1970, UTC.
       look_s: seconds between two looks at `now_s` by a study that waits for its next epoch.
       random_bytes: source of the studies' leaf keys.
-      may_approve: checks the approver of an approval that the store has, when its study begins.
+      may_approve: checks the approver of an approval that the store has, when its study begins;
+        without it no approval counts.
       deleted: is called when an analyst has deleted something, so that its rows are removed soon.
       ended: is called when a study has ended.
     """
@@ -112,7 +113,7 @@ class StudyManager:
         random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
-        may_approve: ApproverCheck = lambda *_: True,
+        may_approve: ApproverCheck = lambda *_: False,
     ) -> None:
         self._store = store
         self._fleet = fleet

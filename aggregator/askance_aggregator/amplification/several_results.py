@@ -2,7 +2,8 @@
 
 Two bounds, each with half of delta, so that the less of both may be stated: privacy loss
 distributions of steps that are fixed before the first answer, and a filter, which holds for any
-steps. Statements and proofs: docs/math/two_guarantees.md, section 4.
+steps. Both hold whatever ends the study. Statements and proofs: docs/math/two_guarantees.md,
+section 4.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import fsum
+from math import fsum, inf
 
 import numpy as np
 
@@ -58,7 +59,10 @@ class FixedSteps:
         )
 
     def epsilon(self, epochs: int, delta: Fraction, liars: Fraction = LIARS) -> float | None:
-        """Bound so many epochs together; None where too few answers are signed."""
+        """Bound so many epochs together, a number that no answer has chosen.
+
+        None where too few answers are signed.
+        """
         hidden = honest(self.least_answers, liars)
         if hidden < 2 or not self.positions or not epochs:
             return None
@@ -94,8 +98,7 @@ def outer_of_epochs(
     local = fsum(max(map(_local, cohorts)) for cohorts in decisive)
     found = [_filter(decisive, signed, delta / 2, liars)]
     if all(fixed.cover(cohort) for cohorts in decisive for cohort in cohorts):
-        by_steps = fixed.epsilon(len(epochs), delta / 2, liars)
-        found += [] if by_steps is None else [by_steps]
+        found += _by_steps(fixed, len(epochs), signed, delta / 2, liars)
     if not epochs or min(found) >= local:
         return None
     answers = min(batch.answers for cohorts in decisive for one in cohorts for batch in one)
@@ -109,11 +112,23 @@ def outer_of_signed(
 
     It is no less than what `outer_of_epochs` states of them in the end.
     """
-    epsilon = fixed.epsilon(signed, delta / 2, liars)
+    epsilon = min(_by_steps(fixed, signed, signed, delta / 2, liars), default=inf)
     local = signed * fsum(max(map(local_epsilon, allowed)) for allowed in fixed.positions)
-    if epsilon is None or epsilon >= local:
-        return None
-    return Outer(epsilon, delta, fixed.least_answers, liars)
+    return Outer(epsilon, delta, fixed.least_answers, liars) if epsilon < local else None
+
+
+def _by_steps(
+    fixed: FixedSteps, epochs: int, signed: int, delta: Fraction, liars: Fraction
+) -> list[float]:
+    """Return bounds by fixed steps of so many epochs, a number that a tally may have chosen.
+
+    That of all signed epochs, with half of delta, bounds fewer too. The other half is shared by the
+    lesser numbers.
+    """
+    bounds = [fixed.epsilon(signed, delta / 2, liars)]
+    if epochs < signed:
+        bounds.append(fixed.epsilon(epochs, delta / (2 * (signed - 1)), liars))
+    return [bound for bound in bounds if bound is not None]
 
 
 def _order(randomizer: Randomizer) -> tuple[float, bytes]:

@@ -51,13 +51,15 @@ def series_guarantee_text(result: Mapping[str, Any]) -> str:
     """
     so_far, signed = result.get("outer_so_far"), result.get("outer_signed")
     sentences = []
-    if so_far is not None and so_far["results"] > 1:
+    if so_far is not None:
+        several = so_far["results"] > 1
+        which = f"all {so_far['results']:,} results" if several else "the first result"
         sentences.append(
-            f"Towards readers of all {so_far['results']:,} results of this study so far:"
+            f"Towards readers of {which} of this study so far, whatever ends it:"
             f" {_bound_text(so_far)} ({so_far['answers']:,} answers or more to each question"
             f"{_liars_text(so_far)})."
         )
-    elif so_far is None and result.get("number", 1) > 1:
+    elif result.get("number", 1) > 1:
         sentences.append(
             "Towards readers of all results of this study so far: no less is promised than towards"
             " the aggregator."

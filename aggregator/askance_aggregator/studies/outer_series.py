@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
+from askance_aggregator.amplification.outer import Outer, OuterBatch
 from askance_aggregator.amplification.several_results import (
     Cohort,
     FixedSteps,
@@ -48,12 +48,8 @@ def outer_series_json(
     cohorts = [_cohorts(transcript, terms.schema) for transcript in transcripts]
     with_tallies = [one for one in cohorts if one]
     found: dict[str, Any] = {}
-    if len(with_tallies) == 1:
-        first = [batch for cohort in with_tallies[0] for batch in cohort]
-        found |= _keys("outer_so_far", outer_of(first, delta), 1)
-    elif with_tallies:
-        so_far = outer_of_epochs(with_tallies, signed, fixed, delta)
-        found |= _keys("outer_so_far", so_far, len(with_tallies))
+    so_far = outer_of_epochs(with_tallies, signed, fixed, delta)
+    found |= _keys("outer_so_far", so_far, len(with_tallies))
     if signed > 1 and all(fixed.cover(cohort) for one in with_tallies for cohort in one):
         found |= _keys("outer_signed", outer_of_signed(signed, fixed, delta), signed)
     return found

@@ -67,9 +67,9 @@ def export(handle: StudyHandle, tmp_path_factory: pytest.TempPathFactory) -> Ser
 
 def test_each_epoch_states_all_results_so_far_and_all_that_are_signed(handle: StudyHandle) -> None:
     first, second = (handle.result(WAIT_S, epoch=number).content for number in (1, 2))
-    assert first["outer_so_far"] == {**first["outer"], "results": 1}
-    one, two = first["outer"]["epsilon"], second["outer_so_far"]["epsilon"]
-    assert one < two < 2 * one
+    one, two = (content["outer_so_far"]["epsilon"] for content in (first, second))
+    assert first["outer"]["epsilon"] < one < two < 2 * one  # delta is shared with later results
+    assert first["outer_so_far"]["results"] == 1
     assert (second["outer_so_far"]["results"], second["outer_so_far"]["delta"]) == (2, 1e-6)
     signed = second["outer_signed"]
     assert two < signed["epsilon"] < 4
@@ -107,7 +107,10 @@ def test_commands_print_it(
         assert main(["study", "result", *which, *where]) == 0
         texts.append(" ".join(capsys.readouterr().out.split()))
     for text in texts:
-        assert "Towards readers of all 2 results of this study so far: at most" in text
+        assert (
+            "Towards readers of all 2 results of this study so far, whatever ends it: at most"
+            in text
+        )
         assert "Of all 4 that are signed, as long as each has 200 answers or more" in text
     assert main(["study", "result", "--epochs", "--json", *where]) == 0
     assert json.loads(capsys.readouterr().out)["outer_so_far"]["results"] == 2
@@ -158,13 +161,18 @@ SIGNED = SO_FAR | {"epsilon": 0.5, "answers": 1000, "results": 12}
     ("result", "text"),
     [
         ({}, ""),
-        ({"number": 1, "outer_so_far": SO_FAR | {"results": 1}}, ""),
+        (
+            {"number": 1, "outer_so_far": SO_FAR | {"results": 1}},
+            "Towards readers of the first result of this study so far, whatever ends it: at most"
+            " 0.198 at delta 1e-06 (5,000 answers or more to each question, 1 % of them assumed to"
+            " lie).",
+        ),
         (
             {"number": 3, "outer_so_far": SO_FAR, "outer_signed": SIGNED},
-            "Towards readers of all 3 results of this study so far: at most 0.198 at delta 1e-06"
-            " (5,000 answers or more to each question, 1 % of them assumed to lie). Of all 12 that"
-            " are signed, as long as each has 1,000 answers or more to every question: at most 0.5"
-            " at delta 1e-06.",
+            "Towards readers of all 3 results of this study so far, whatever ends it: at most 0.198"
+            " at delta 1e-06 (5,000 answers or more to each question, 1 % of them assumed to lie)."
+            " Of all 12 that are signed, as long as each has 1,000 answers or more to every"
+            " question: at most 0.5 at delta 1e-06.",
         ),
         (
             {"number": 3},

@@ -2,8 +2,9 @@
  * Build the page: node examples/web/build.mjs SETTINGS OUT
  *
  * OUT then has static files alone, for any server. Each is named with the version of all of them,
- * which the service worker keeps together. The policy of contents is in the page itself: it
- * reaches its own origin and the aggregator that the settings name, and runs no other script.
+ * which the service worker keeps together, each by its digest. The policy of contents is in the
+ * page itself: it reaches its own origin and the aggregator that the settings name, and runs no
+ * other script.
  */
 
 import { createHash } from "node:crypto";
@@ -44,13 +45,27 @@ for (const shared of ["style.css", "mark.svg"]) {
 }
 await copyFile(join(HERE, "src/page.css"), join(out, "page.css"));
 
+/** SHA-256 of a file that was built. */
+const digestOf = async (file, form) =>
+  createHash("sha256").update(await readFile(join(out, file))).digest(form);
+/** Replace a mark in a file that was built. */
+const put = async (file, mark, value) => {
+  const text = await readFile(join(out, file), "utf8");
+  await writeFile(join(out, file), text.replaceAll(mark, value));
+};
+
+const worker = "service_worker.js";
+const kept = ["index.html", "page.js", "record_thread.js", "style.css", "page.css", "mark.svg"];
 const digest = createHash("sha256");
-const named = ["index.html", "page.js", "service_worker.js"];
-for (const file of [...named, "record_thread.js", "style.css", "page.css", "mark.svg"]) {
-  digest.update(`${file}\0`).update(createHash("sha256").update(await readFile(join(out, file))).digest());
+for (const file of [worker, ...kept]) {
+  digest.update(`${file}\0${await digestOf(file, "hex")}`);
 }
 const version = digest.digest("hex").slice(0, 16);
-for (const file of named) {
-  const text = await readFile(join(out, file), "utf8");
-  await writeFile(join(out, file), text.replaceAll("{version}", version));
+for (const file of ["index.html", "page.js", worker]) {
+  await put(file, "{version}", version);
 }
+const files = {};
+for (const file of kept) {
+  files[file] = `sha256-${await digestOf(file, "base64")}`;
+}
+await put(worker, "{files}", JSON.stringify(files));

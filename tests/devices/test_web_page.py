@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -268,6 +269,42 @@ def test_the_page_opens_without_its_server_and_is_replaced_by_a_new_one(tmp_path
         assert policy == "default-src 'none'; frame-ancestors 'none'"  # of the record's thread
         found = [*faults(driver), *findings(driver)]
         assert found == []
+
+
+REGISTER = """
+const done = arguments[0];
+(async () => {
+  const { serviceWorker } = navigator;
+  const given = await serviceWorker.register("service_worker.js", { updateViaCache: "none" });
+  const worker = given.installing ?? (await given.update()).installing;
+  const look = () => ["activated", "redundant"].includes(worker.state) && done(worker.state);
+  worker.addEventListener("statechange", look);
+  look();
+})().catch((error) => done(String(error)));
+"""
+"""Registers the service worker that the server has now, and tells its last state."""
+
+
+def test_files_of_another_build_are_not_kept(tmp_path: Path) -> None:
+    """A server that copies a new build has an older file beside the new worker for a moment."""
+    settings = json.loads((web_site.EXAMPLE / "settings.json").read_text())
+    site = tmp_path / "site"
+    with web_site.page_server(site) as page, browser(tmp_path / "browser") as driver:
+        web_site.build(site, settings)
+        driver.get(f"{page}/")
+        first = f"askance-{version(driver)}"
+        assert driver.execute_async_script(REGISTER) == "activated"
+        until(lambda: list(kept(driver)) == [first])
+        web_site.build(site, {**settings, "title": "Another title"})
+        for name in ("index.html", "page.js", "record_thread.js", "style.css", "mark.svg"):
+            newest = (site / name).read_bytes()
+            (site / name).write_bytes(newest + b" ")
+            assert (name, driver.execute_async_script(REGISTER)) == (name, "redundant")
+            assert list(kept(driver)) == [first]
+            (site / name).write_bytes(newest)
+        assert driver.execute_async_script(REGISTER) == "activated"
+        driver.refresh()
+        assert list(kept(driver)) == [f"askance-{version(driver)}"] != [first]
 
 
 def test_every_page_is_accessible_at_both_widths_and_schemes(person: Person) -> None:

@@ -9,8 +9,12 @@
 const VERSION = "{version}";
 const CACHE = `askance-${VERSION}`;
 const PAGE = new URL("./", location.href).href;
-const FILES = ["page.js", "record_thread.js", "style.css", "page.css", "mark.svg"].map(
-  (name) => new URL(`${name}?${VERSION}`, location.href).href,
+/** SHA-256 of each file by its address; the page has none of the version. */
+const FILES = new Map(
+  Object.entries(JSON.parse('{files}')).map(([name, integrity]) => [
+    name === "index.html" ? PAGE : new URL(`${name}?${VERSION}`, location.href).href,
+    integrity,
+  ]),
 );
 const PATIENCE_MS = 10_000; // for the page, where the network neither works nor fails
 
@@ -20,21 +24,18 @@ addEventListener("fetch", (event) => {
   const { method, mode, url } = event.request;
   if (method === "GET" && mode === "navigate" && [PAGE, `${PAGE}index.html`].includes(url.replace(/[?#].*$/, ""))) {
     event.respondWith(newestPage());
-  } else if (method === "GET" && FILES.includes(url)) {
+  } else if (method === "GET" && url !== PAGE && FILES.has(url)) {
     event.respondWith(kept(url).then((found) => found ?? fetch(url)));
   }
 });
 
-/** Keep the files of this version, all or none. */
+/** Keep the files of this version, all or none: a server may be in the middle of an update. */
 async function keep() {
   const cache = await caches.open(CACHE);
   try {
-    await cache.addAll([PAGE, ...FILES].map((url) => new Request(url, { cache: "reload" })));
-    for (const url of [PAGE, FILES[0]]) {
-      if (!(await (await cache.match(url)).text()).includes(VERSION)) {
-        throw new Error(`${url}: expected version ${VERSION}, got another`); // it is being updated
-      }
-    }
+    await cache.addAll(
+      [...FILES].map(([url, integrity]) => new Request(url, { cache: "reload", integrity })),
+    );
   } catch (error) {
     await caches.delete(CACHE);
     throw error;

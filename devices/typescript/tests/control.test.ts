@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { lstat, mkdtemp, symlink, writeFile } from "node:fs/promises";
-import { createConnection } from "node:net";
+import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -54,6 +54,19 @@ test("a line that is none, or too long, changes nothing", async () => {
     assert.match(await sent(path, text), /^\{"error":\{"reason":"bad-input","message":"control: expected /, text);
   }
   await stop();
+});
+
+test("an answer of another program is refused, and not repeated", async () => {
+  for (const text of ["zzyzx\n", '{"first":1}\nzzyzx\n', "<!doctype zzyzx>\n"]) {
+    const path = await socket();
+    const server = createServer((connection) => connection.end(text));
+    await new Promise<void>((done) => server.listen(path, done));
+    await assert.rejects(askRunning(path, "twice", { of: 7 }), (error: Error) => {
+      assert.equal(error.message, `${path}: expected lines of JSON, got another answer`);
+      return error instanceof StoreError;
+    });
+    server.close();
+  }
 });
 
 test("a socket that was left is replaced, a file is not, and a link is not followed", async () => {

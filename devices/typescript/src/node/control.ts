@@ -63,7 +63,7 @@ export async function serveControl(
  * Ask the device that listens at a path; null if none does.
  *
  * @throws InvalidParameter: the device does not accept the arguments; nothing was changed.
- * @throws StoreError: the device failed, or another user's socket is there.
+ * @throws StoreError: the device failed, or another user's or another program's socket is there.
  */
 export async function askRunning(path: string, name: string, given: Item): Promise<readonly Item[] | null> {
   const there = await lstat(path).catch(() => null);
@@ -79,14 +79,14 @@ export async function askRunning(path: string, name: string, given: Item): Promi
   let text: string;
   try {
     socket.end(`${JSON.stringify({ do: name, with: given })}\n`);
-    text = await received(socket, MAX_ANSWER_BYTES);
+    text = await received(socket, MAX_ANSWER_BYTES, () => false); // until the device ends it
   } catch (error) {
     if (["ECONNREFUSED", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) {
       return null; // left by a process that was killed
     }
     throw new StoreError(`${path}: expected an answer, got ${(error as Error).message}`);
   }
-  const items = text.endsWith("\n") ? text.trimEnd().split("\n").map((line) => JSON.parse(line) as Item) : [];
+  const items = text.endsWith("\n") ? itemsOf(path, text) : [];
   const last = items.pop();
   const error = last?.["error"] as { reason: string; message: string } | undefined;
   if (error !== undefined) {
@@ -96,6 +96,14 @@ export async function askRunning(path: string, name: string, given: Item): Promi
     throw new StoreError(`${path}: expected a whole answer, got a part (it may be busy: try again)`);
   }
   return items;
+}
+
+function itemsOf(path: string, text: string): Item[] {
+  try {
+    return text.trimEnd().split("\n").map((line) => Object(JSON.parse(line)));
+  } catch {
+    throw new StoreError(`${path}: expected lines of JSON, got another answer`);
+  }
 }
 
 function listening(server: Server, path: string): Promise<void> {
@@ -115,7 +123,7 @@ async function serve(socket: Socket, operations: Readonly<Record<string, Operati
   socket.on("error", () => {}); // it has gone: it has no answer
   let lines: readonly unknown[];
   try {
-    const [operation, given] = asked(await received(socket, MAX_REQUEST_BYTES), operations);
+    const [operation, given] = asked(await received(socket, MAX_REQUEST_BYTES, hasEnd), operations);
     lines = [...(await operation(given)), { end: true }];
   } catch (error) {
     const reason = error instanceof InvalidParameter ? "bad-input" : "failed";
@@ -140,8 +148,16 @@ function asked(text: string, operations: Readonly<Record<string, Operation>>): [
   return [operations[name]!, given as Item];
 }
 
-/** Receive a peer's lines until it ends them; of a request, until its line's end. */
-async function received(socket: Socket, limit: number): Promise<string> {
+function hasEnd(part: Buffer): boolean {
+  return part.includes("\n");
+}
+
+/** Receive what a peer sends, until it ends that or a part is the last one. */
+async function received(
+  socket: Socket,
+  limit: number,
+  isLast: (part: Buffer) => boolean,
+): Promise<string> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
@@ -150,7 +166,7 @@ async function received(socket: Socket, limit: number): Promise<string> {
     if (size > limit) {
       throw new InvalidParameter(`control: expected at most ${limit} bytes, got more`);
     }
-    if (limit === MAX_REQUEST_BYTES && part.includes("\n")) {
+    if (isLast(part)) {
       break;
     }
   }

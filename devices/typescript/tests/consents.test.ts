@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { ExaminedStudy } from "../src/device/examination.js";
 import { InvalidParameter } from "../src/errors.js";
 import { Reason } from "../src/messages.js";
-import { Consents, MAX_WAITING } from "../src/owner/consents.js";
+import { Consents, type KnownStudy, MAX_WAITING } from "../src/owner/consents.js";
 import { MemoryStorage } from "./memory_storage.js";
 
 const DAY = 86_400;
@@ -14,6 +14,23 @@ function study(number: number, publicKey = ANALYST): ExaminedStudy {
   const digest = number.toString(16).padStart(64, "0");
   const terms = { expiresUnixS: BigInt(100 * DAY) } as ExaminedStudy["terms"];
   return { digest, terms, publicKey, study: new Uint8Array([number]), copies: [] };
+}
+
+/** A storage whose writes wait. */
+class HeldStorage extends MemoryStorage {
+  #held: Promise<void> = Promise.resolve();
+
+  /** Hold back writes from now on; returns how to let them go on. */
+  hold(): () => void {
+    let ended = () => {};
+    this.#held = new Promise((resolve) => (ended = resolve));
+    return ended;
+  }
+
+  override async writeStudy(study: KnownStudy): Promise<void> {
+    await this.#held;
+    await super.writeStudy(study);
+  }
 }
 
 const payload = (number: number) => new Uint8Array([number]);
@@ -67,6 +84,25 @@ test("64 undecided studies are kept, with eight questions each; others are held,
   assert.throws(() => consents.named("0000000"), /asked about, got 0000000/); // seven digits
   assert.throws(() => consents.named("00000000"), /got 00000000, which begins \d+ of them$/);
 });
+
+for (const verdict of ["approve", "deny"] as const) {
+  test(`${verdict}: a decision has its answer, and is in force, once its write has ended`, async () => {
+    const storage = new HeldStorage();
+    const consents = await Consents.open(storage, "ask");
+    await reason(consents, study(1), 0);
+    const ended = storage.hold();
+    const steps: string[] = [];
+    const decided = consents[verdict](consents.studies[0]!, 1).then(() => steps.push("answered"));
+    await new Promise((resolve) => setImmediate(resolve)); // all that does not wait for the write has happened
+    assert.deepEqual([steps, consents.studies[0]!.decision], [[], null]);
+    steps.push("written");
+    ended();
+    await decided;
+    assert.deepEqual(steps, ["written", "answered"]);
+    const { decision } = (await Consents.open(storage, "ask")).studies[0]!;
+    assert.equal(decision?.verdict, { approve: "approved", deny: "denied" }[verdict]);
+  });
+}
 
 test("a decision that is made while a question is kept stands", async () => {
   const storage = new MemoryStorage();

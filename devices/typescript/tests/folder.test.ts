@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, readdir, rm, unlink, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readFile, readdir, rm, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { AskanceError, InvalidParameter, InvalidRecord, StoreError } from "../src/errors.js";
 import { ConsentFile, makeFolder, openClient, readFolder } from "../src/node/folder.js";
@@ -135,19 +135,46 @@ test("a column that the schema lacks is left out", async () => {
   assert.deepEqual([...records], [["ann", { smoker: "1" }]]);
 });
 
+const STUDY = {
+  key: "ab".repeat(64),
+  study: new Uint8Array([1, 2]),
+  firstS: 5,
+  expiresS: 9,
+  questions: [new Uint8Array([3])],
+  decision: { verdict: "denied", atS: 6, untilS: 0 },
+} as const;
+
 test("decisions are read again as they were written", async () => {
   const path = join(await folder(), "consents.json");
-  const study = {
-    key: "ab".repeat(64),
-    study: new Uint8Array([1, 2]),
-    firstS: 5,
-    expiresS: 9,
-    questions: [new Uint8Array([3])],
-    decision: { verdict: "denied", atS: 6, untilS: 0 },
-  } as const;
-  await new ConsentFile(path).writeStudy(study);
+  await new ConsentFile(path).writeStudy(STUDY);
   const file = new ConsentFile(path);
-  assert.deepEqual(await file.readStudies(), [study]);
-  await file.removeStudy(study.key);
+  assert.deepEqual(await file.readStudies(), [STUDY]);
+  await file.removeStudy(STUDY.key);
   assert.deepEqual(await new ConsentFile(path).readStudies(), []);
+});
+
+test("a decision is written once its file is synced, renamed, and its folder is synced", async (t: TestContext) => {
+  const made = await folder();
+  const path = join(made, "consents.json");
+  const handle = await open(made);
+  const syncs: (() => void)[] = []; // how to end those that have begun
+  t.mock.method(Object.getPrototypeOf(handle), "sync", () => {
+    return new Promise<void>((resolve) => syncs.push(resolve));
+  });
+  await handle.close();
+  let isWritten = false;
+  const writing = new ConsentFile(path).writeStudy(STUDY).then(() => (isWritten = true));
+  for (const [count, file] of [
+    [1, "consents.json.new"],
+    [2, "consents.json"],
+  ] as const) {
+    while (syncs.length < count && !isWritten) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const files = (await readdir(made)).filter((name) => name.startsWith("consents"));
+    assert.deepEqual([files, isWritten], [[file], false]);
+    syncs[count - 1]!();
+  }
+  await writing;
+  assert.equal(syncs.length, 2);
 });

@@ -670,6 +670,7 @@ class Register:
                     (software, day, day, *part, day, software),
                 )
             if ordinals:  # last: who waits for this row holds no other that its writer needs
+                take_back_days(execute, day)
                 execute("INSERT INTO called_days VALUES (?) ON CONFLICT DO NOTHING", (day,))
 
         self._transactions.write(step)
@@ -775,6 +776,15 @@ def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> 
         )
         for device_id, ordinal, state, gateway, *calls in rows
     ]
+
+
+def take_back_days(execute: Execute, day: int) -> None:
+    """Forget the noted days of calls after a day that is the present one by some clock.
+
+    That clock is behind, or another was ahead: which is not known, so no device lapses for these
+    days. The next day stays, since two processes' days end at different moments.
+    """
+    execute("DELETE FROM called_days WHERE day > ?", (day + 1,))
 
 
 def _erase(execute: Execute, where: str, parameters: Sequence[object]) -> int:

@@ -39,7 +39,7 @@ from askance_aggregator.store.dialect import (
 from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.outer import OuterReleases
-from askance_aggregator.store.register import Register
+from askance_aggregator.store.register import Register, take_back_days
 from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import Retention, note_end, reports_deleted
 from askance_aggregator.store.webhooks import WebhookQueue, message_id
@@ -93,7 +93,7 @@ class SqlStore(ABC):
             known = self._known(execute, listed)
             if known:
                 raise StoreError(f"enrolment: expected new ids, found device {min(known)} enrolled")
-            self._dialect.add_devices(execute, start, listed)
+            self._add_devices(execute, start, listed)
             return range(start, start + len(listed))
 
         return self._dialect.write(step)
@@ -124,7 +124,7 @@ class SqlStore(ABC):
                 raise refuse_revoked_token()
             if fresh and used > limit:
                 raise refuse_more_devices(limit, used)
-            self._dialect.add_devices(execute, start, fresh)
+            self._add_devices(execute, start, fresh)
             execute(
                 "INSERT INTO device_tags SELECT tag, ordinal FROM token_tags CROSS JOIN devices"
                 " WHERE token_id = ? AND ordinal >= ?",
@@ -135,6 +135,14 @@ class SqlStore(ABC):
             return Enrolled(len(fresh), len(known))
 
         return self._dialect.write(step)
+
+    def _add_devices(
+        self, execute: Execute, start: int, devices: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        self._dialect.add_devices(execute, start, devices)
+        enrolled = execute("SELECT enrolled_day FROM devices WHERE ordinal = ?", (start,))
+        for (day,) in enrolled.fetchall():
+            take_back_days(execute, day)
 
     def device(self, device_id: bytes) -> EnrolledDevice | None:
         return self.find_devices((device_id,))[0]

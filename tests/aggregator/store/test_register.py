@@ -403,6 +403,27 @@ class TestDevicesThatAreAway:
         assert [register.called_day(20_003, back) for back in (0, 1, 2)] == [20_003, 20_001, None]
         assert register.called_day(20_002, 0) == 20_001
 
+    def test_a_call_or_an_enrolment_takes_back_days_that_come_later(self, store: Store) -> None:
+        """A clock was wrong. The next day may be that of another process."""
+        register, today = store.register, enrolled_day(store.register)
+
+        def called() -> list[int]:
+            days = (register.called_day(2**31, back) for back in range(9))
+            return [day for day in days if day is not None]
+
+        for later in (0, 10, 20, 30):
+            register.note_seen([0], today + later)
+        register.note_seen([1], today + 19)
+        assert called() == [today + 20, today + 19, today + 10, today]
+        register.note_seen([], today - 9)
+        store.enrol_with(devices(5), TOKEN, 9)  # known already
+        assert len(called()) == 4
+        store.enrol_with(devices(5, 6), TOKEN, 9)
+        assert called() == [today]
+        register.note_seen([0], today + 7)
+        store.enrol(devices(7))
+        assert called() == [today]
+
     def test_an_ordinal_is_not_given_again(self, store: Store) -> None:
         today = enrolled_day(store.register)
         assert sum(store.register.lapse(today + 1)) == 6

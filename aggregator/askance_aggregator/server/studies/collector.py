@@ -143,7 +143,8 @@ class Collector:
         """Forget devices that have lapsed; return how many.
 
         A device's absence is counted in days on which any other one has called. On a day without a
-        call the service was down, or was not reached; a clock that is ahead adds no such days.
+        call the service was down, or was not reached. A wrong clock adds no such days: the register
+        takes later ones back at a call of an earlier day.
         """
         if self._lapse_after_days is None:
             return 0

@@ -299,6 +299,33 @@ def test_no_device_lapses_for_days_on_which_it_could_not_call(run_in: RunIn) -> 
     run_in(scenario)
 
 
+@pytest.mark.parametrize("calls", [0, 1])
+def test_a_clock_that_was_behind_lets_no_device_lapse(run_in: RunIn, calls: int) -> None:
+    """Devices are enrolled, and one maybe calls, by a clock that is forty called days behind."""
+
+    async def scenario(deployment: Deployment) -> None:
+        store = deployment.disk.store
+        entries = store.register.devices()
+        day = entries[0].enrolled_day
+        assert day is not None
+
+        def call(ordinal: int, now_day: int) -> Collector:
+            store.register.note_seen([ordinal], now_day)
+            return Collector(store, KeepLimits(), lambda: now_day * DAY_S, lambda _: False, 7)
+
+        for later in range(41):
+            call(0, day + later)
+        fresh = store.enrol([(b"late", bytes([7]) * 32), (b"later", bytes([8]) * 32)])
+        for ordinal in fresh[:calls]:
+            assert call(ordinal, day + 1).collect() == NOTHING
+        for later in range(41, 47):  # the clock is right again
+            assert call(0, day + later).collect() == NOTHING
+        absent = len(entries) - 1 + len(fresh) - calls  # on eight days, the next one included
+        assert call(0, day + 47).collect() == Collected(0, 0, 0, absent)
+
+    run_in(scenario)
+
+
 def test_a_clock_that_was_ahead_for_long_lets_no_device_lapse(run_in: RunIn) -> None:
     """Ten calls of days to come are none, once the clock is right again."""
 

@@ -66,6 +66,9 @@ for (const [why, text, expected] of [
   ["a table twice", "[fields]\n[fields]", /line 2: expected a table once$/],
   ["a date", "name = 1979-05-27", /line 1: expected a text, a number/],
   ["a text that is open", 'name = "x', /line 1: expected a text/],
+  ["half a character", 'name = "\\ud800"', /line 1: expected a character of Unicode$/],
+  ["a character in halves", 'name = "\\ud83d\\ude00"', /line 1: expected a character of Unicode$/],
+  ["half a character in eight digits", 'name = "\\U0000dfff"', /line 1: expected a character of Unicode$/],
   ["two pairs in a line", 'name = "x" version = 1', /line 1: expected the end of a line$/],
 ] as const) {
   test(`a schema is refused: ${why}`, async () => {
@@ -85,6 +88,19 @@ test("TOML of other kinds of lines", () => {
       ["q", [[], new Map(), "1e3"]],
       ["\u{1F3B2}", true],
     ]),
+  );
+});
+
+test("words that every object of the language has are texts, and no values where a cell is empty", async () => {
+  const text = '[fields]\nsmokes = { type = "bit" }\nconstructor = { type = "integer", low = 0, high = 9 }\n';
+  const schema = await readSchema(await file("people.toml", text));
+  const path = await file("a.csv", "id,smokes,constructor\nann,constructor,\nbob,__proto__,7\n");
+  assert.deepEqual(
+    [...(await fitted(path, await readRecords(path, "id"), schema))],
+    [
+      ["ann", { smokes: "constructor" }],
+      ["bob", { smokes: "__proto__", constructor: "7" }],
+    ],
   );
 });
 

@@ -15,7 +15,7 @@ export const TEXT_WIDTH = 288;
 const TEXT_BYTES = 32;
 const NOTHING = "(missing)"; // the label of those who have none, where a schema has such a label
 const MISSING = new Set(["", "?", "NA", "NaN", "nan", "inf", "-inf"]); // unless they are labels
-const TRUTHS: Readonly<Record<string, bigint>> = { yes: 1n, no: 0n, true: 1n, false: 0n, y: 1n, n: 0n };
+const TRUTHS = new Map(Object.entries({ yes: 1n, no: 0n, true: 1n, false: 0n, y: 1n, n: 0n }));
 const MAX_NAME = 64;
 const DIGEST = 8; // characters of a digest in a name
 
@@ -75,7 +75,8 @@ export async function fitted(
   });
   const fit = async (row: RawRecord): Promise<RawRecord> => {
     const values = places.map(async ([name, column, field]) => {
-      return [name, await fieldValue(row[column], field)] as const;
+      const cell = Object.hasOwn(row, column) ? row[column] : undefined;
+      return [name, await fieldValue(cell, field)] as const;
     });
     return Object.fromEntries((await Promise.all(values)).filter(([, value]) => value !== undefined));
   };
@@ -117,7 +118,7 @@ async function fieldValue(cell: unknown, field: Field): Promise<unknown> {
   if (field instanceof Bits && field.width === TEXT_WIDTH && ["string", "number"].includes(typeof cell)) {
     return field.encode(cell) === undefined ? textBits(String(cell)) : cell;
   }
-  return field instanceof Bit && typeof cell === "string" ? (TRUTHS[cell.toLowerCase()] ?? cell) : cell;
+  return field instanceof Bit && typeof cell === "string" ? (TRUTHS.get(cell.toLowerCase()) ?? cell) : cell;
 }
 
 /** A text as bits: the bytes that it leaves free, the begin of its digest, and its first bytes. */

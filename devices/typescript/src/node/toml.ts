@@ -161,7 +161,8 @@ class Reader {
     if (basic === null) {
       return null;
     }
-    const spelled = basic.replace(/\\(?:U([0-9a-fA-F]{8})|.)/g, (found, digits?: string) => {
+    const spelled = basic.replace(/\\(?:U(.{8})|u(.{4})|.)/g, (found, long?: string, short?: string) => {
+      const digits = long ?? short;
       return digits === undefined ? found : JSON.stringify(this.#character(digits)).slice(1, -1);
     });
     return JSON.parse(spelled.replaceAll("\t", "\\t"));
@@ -169,7 +170,7 @@ class Reader {
 
   #character(digits: string): string {
     const point = parseInt(digits, 16);
-    if (point > 0x10ffff) {
+    if (point > 0x10ffff || (0xd800 <= point && point < 0xe000)) {
       throw this.#refused("a character of Unicode");
     }
     return String.fromCodePoint(point);

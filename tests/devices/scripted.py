@@ -29,7 +29,7 @@ def missing() -> str | None:
     """Return why the package cannot be built here; None if it can."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         return "needs node and npm"
-    if not (PACKAGE / "node_modules").is_dir():
+    if not (PACKAGE / "node_modules" / "esbuild").is_dir():
         return "needs `npm ci` in devices/typescript"
     return None
 

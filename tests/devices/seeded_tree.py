@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.devices.web_site import EXAMPLE, PACKAGE, ROOT
+from tests.devices.scripted import PACKAGE
+from tests.devices.web_site import EXAMPLE, ROOT
 
 CONSOLE = Path("client") / "askance_client" / "console"  # the page has its style from there
 

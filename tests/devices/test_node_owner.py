@@ -6,23 +6,20 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from askance_aggregator.analyst import connect
 from askance_aggregator.store import StudyState
-from tests.aggregator.server.process.people import SCHEMA, submit
+from tests.aggregator.server.process.people import SCHEMA
 from tests.devices import web_site
 from tests.devices.scripted import build, missing
-from tests.devices.web_site import Site
+from tests.devices.web_site import PATIENCE_S, Site, until
 
-PATIENCE_S = 60
 _CANNOT = missing()
 pytestmark = [
     pytest.mark.slow,
@@ -86,26 +83,12 @@ def owner(site: Site, tmp_path: Path) -> Owner:
     return one
 
 
-def until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def submitted(site: Site) -> str:
-    """Submit a study of all devices and return its digest."""
-    key = load_pem_private_key(site.home.analyst_key.read_bytes(), None)
-    with site.served.channel() as channel:
-        return submit(channel, key).hex()
-
-
 def test_an_owner_decides_while_the_device_runs(site: Site, owner: Owner) -> None:
     """A study is approved before the device is killed, another denied after its next start."""
     ca, key = str(site.home.authority), str(site.home.analyst_key)
     with connect(site.served.address, key=key, ca=ca) as analyst:
         with owner.running() as process:
-            first = submitted(site)
+            first = site.submitted()
             until(lambda: f"{first[:16]} waiting" in owner.asks("status"))
             other = owner.run("approve", "0" * 8)
             assert (other.returncode, other.stdout) == (1, "")
@@ -124,7 +107,7 @@ def test_an_owner_decides_while_the_device_runs(site: Site, owner: Owner) -> Non
             assert os.stat(owner.home / "control.sock").st_mode & 0o777 == 0o600
             result = analyst.study(first).result(timeout_s=PATIENCE_S)
             assert (result.state, result.content["users"]) == (StudyState.DONE, 1)
-            second = submitted(site)
+            second = site.submitted()
             until(lambda: f"{second[:16]} waiting" in owner.asks("status"))
             assert owner.asks("deny", second[:16]) == f"study {second[:16]}: denied\n"
             result = analyst.study(second).result(timeout_s=PATIENCE_S)

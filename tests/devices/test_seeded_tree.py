@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.devices.scripted import PACKAGE
 from tests.devices.seeded_coins import SeededCoins
 from tests.devices.seeded_tree import PLANTS, seeded_tree
-from tests.devices.web_site import PACKAGE
 
 
 @pytest.mark.parametrize("plant", [None, *PLANTS])

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from askance_aggregator.analyst import connect
 from askance_aggregator.analyst.client import Aggregator
 from askance_aggregator.store import StudyState
-from tests.aggregator.server.process.people import SCHEMA, submit
+from tests.aggregator.server.process.people import SCHEMA
 from tests.askance.console import axe
 from tests.askance.console.axe import findings
 from tests.askance.console.browser import browser, faults, missing, requested
-from tests.devices import web_site
-from tests.devices.web_site import Site
+from tests.devices import scripted, web_site
+from tests.devices.web_site import PATIENCE_S, Site, until
 
-PATIENCE_S = 60
 WIDEN = """
 for (const row of document.querySelectorAll("main tr")) {
   for (let column = 0; column < 6; column++) row.append(row.lastElementChild.cloneNode(true));
 }
 """
 """More columns in the table of chances, as a question of eight labels has."""
-_CANNOT = missing() or axe.missing() or web_site.missing()
+_CANNOT = missing() or axe.missing() or scripted.missing()
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(_CANNOT is not None, reason=_CANNOT or ""),
@@ -73,13 +71,6 @@ class Person:
         self.clicks("Take part")
 
 
-def until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def person(tmp_path: Path) -> Iterator[Person]:
     flags = ("--ignore-certificate-errors",)
@@ -104,13 +95,6 @@ def is_in_window(person: Person, selector: str) -> bool:
     )
 
 
-def submitted(site: Site) -> str:
-    """Submit a study of all devices and return its digest."""
-    key = load_pem_private_key(site.home.analyst_key.read_bytes(), None)
-    with site.served.channel() as channel:
-        return submit(channel, key).hex()
-
-
 def analyst(site: Site) -> Aggregator:
     """Connect as the analyst."""
     ca = str(site.home.authority)
@@ -129,7 +113,7 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
     person.clicks("Take part")
     person.sees("Saved.")
     person.sees("No study waits.")
-    first = submitted(site)
+    first = site.submitted()
     person.sees("waits for you")
     person.sees("Costs at most 2 nats: of two equally likely values a reader is at most 88 % sure")
     person.find("main a").click()
@@ -150,7 +134,7 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
     person.sees("(randomized)")
     person.driver.refresh()
     person.sees("2 nats")
-    second = submitted(site)
+    second = site.submitted()
     person.goes("studies")
     person.sees("waits for you")
     person.find("main a").click()
@@ -170,7 +154,7 @@ def test_a_person_takes_part_approves_and_denies(person: Person) -> None:
 def test_the_page_goes_on_offline_and_a_second_tab_waits(person: Person) -> None:
     person.takes_part(person.site.token())
     person.sees("No study waits.")
-    submitted(person.site)
+    person.site.submitted()
     person.sees("waits for you")
     driver = person.driver
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
@@ -228,7 +212,7 @@ def test_the_page_opens_without_its_server_and_is_replaced_by_a_new_one(tmp_path
             person.sees("No study waits.")
             first = version(driver)
             until(lambda: list(kept(driver)) == [f"askance-{first}"])
-            submitted(site)
+            site.submitted()
             person.sees("waits for you")
             person.find("main a").click()
             person.sees("Decide")
@@ -319,7 +303,7 @@ def test_every_page_is_accessible_at_both_widths_and_schemes(person: Person) -> 
     look()
     person.takes_part(person.site.token())
     person.sees("No study waits.")
-    submitted(person.site)
+    person.site.submitted()
     person.sees("waits for you")
     look()
     person.find("main a").click()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from google.protobuf import json_format
 
 from askance_aggregator.clock import system_now_s
@@ -21,19 +22,11 @@ from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.server.process.tokens import read_tokens
 from askance_client.queries import Schema
 from tests.aggregator.server.process.conftest import Served, made, serving
+from tests.aggregator.server.process.people import submit
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "devices" / "typescript"
 EXAMPLE = ROOT / "examples" / "web"
-
-
-def missing() -> str | None:
-    """Return why the page cannot be built here; None if it can."""
-    if shutil.which("node") is None:
-        return "needs Node"
-    if not (PACKAGE / "node_modules" / "esbuild").is_dir():
-        return "needs `npm ci` in devices/typescript"
-    return None
+PATIENCE_S = 60
 
 
 @dataclass
@@ -48,6 +41,12 @@ class Site:
         """Make a token for so many devices."""
         key = self.home.folder / "enrolment.key"
         return read_tokens(key, system_now_s).issue(devices, 1).text
+
+    def submitted(self) -> str:
+        """Submit a study of all devices and return its digest."""
+        key = load_pem_private_key(self.home.analyst_key.read_bytes(), None)
+        with self.served.channel() as channel:
+            return submit(channel, key).hex()
 
 
 @contextmanager
@@ -73,6 +72,14 @@ def web_site(
         with serving(home) as served:
             build(folder / "site", {**usual(home, served, schema), **settings}, source)
             yield Site(home, served, f"{page}/")
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def usual(home: AggregatorHome, served: Served, schema: Schema) -> dict[str, Any]:

@@ -72,9 +72,10 @@ from tests.devices.same_transcripts import (  # noqa: E402
     kept_study,
     summary,
 )
+from tests.devices.scripted import PACKAGE, missing  # noqa: E402
 from tests.devices.seeded_coins import SeededCoins  # noqa: E402
 from tests.devices.seeded_tree import PLANTS, SeededTree, seeded_tree  # noqa: E402
-from tests.devices.web_site import EXAMPLE, PACKAGE, Site, missing, web_site  # noqa: E402
+from tests.devices.web_site import EXAMPLE, Site, web_site  # noqa: E402
 
 BITS = 4
 SCHEMA = f"""

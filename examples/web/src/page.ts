@@ -4,6 +4,7 @@ import {
   BrowserStorage,
   DeviceClient,
   LedgerHeld,
+  MAX_DAYS,
   postByFetch,
   startThreadsFrom,
   StoreError,
@@ -100,7 +101,7 @@ async function decide(known: KnownStudy, verdict: "approve" | "deny", days: stri
   try {
     if (verdict === "approve") {
       if (Number.isNaN(Number(days))) {
-        throw new Error(`days: expected 1 to 3660, got ${days}`);
+        throw new Error(`days: expected 1 to ${MAX_DAYS}, got ${days}`);
       }
       await client.consents.approve(known, nowS(), days === "" ? null : Number(days));
       tell("good", "Approved. It is answered at the next check-in at the earliest.");

@@ -41,6 +41,7 @@ from askance_client.randomizers.public_rotations import STEPS, public_octets
 from askance_client.randomizers.random_codebook import LENGTH_BITS
 
 LENGTH = 1 << STEPS // 2  # of a code, as an integer vector
+_UNIT = 1 << 16  # length 1 on the grid that real numbers of a schema have by default
 WORTH = Fraction(1, 100)  # the part of the variance that twice the bases must save
 _MOST_CODES = 1 << 12  # with which several bases are considered: devices score each of them
 _TALLY_ROWS = 1 << 12  # reports at a time: bounds memory, changes no sum
@@ -151,10 +152,9 @@ class CodebookFamily(Family[RandomCodebook]):
 
     @property
     def _steps(self) -> int:
-        """Return the greatest size of a component on the working grid, in both signs."""
-        book = self.randomizer
-        half = 1 << 4 * book.digits - 1
-        return (half >> max(book.radius.bit_length() - LENGTH_BITS, 0)) - 1
+        """Return the greatest size of a record's component on the working grid: the radius."""
+        radius = self.randomizer.radius
+        return radius >> max(radius.bit_length() - LENGTH_BITS, 0)
 
     def alphabet(self) -> Iterator[bytes]:
         """Every seed with every code."""
@@ -285,8 +285,8 @@ def random_codebook(components: int, radius: int, nano: int) -> RandomCodebook:
 
 @makes("codebook")
 def _of_unit_vectors(components: int, nano: int) -> RandomCodebook:
-    """Make the codebook of vectors whose radius is one grid unit, on which no chance depends."""
-    return random_codebook(components, 1, nano)
+    """Make the codebook of vectors of length 1 at most; no chance depends on the grid."""
+    return random_codebook(components, _UNIT, nano)
 
 
 def fitted(book: RandomCodebook, nano: int) -> RandomCodebook:

@@ -504,18 +504,12 @@ def test_the_mean_of_what_opposite_vectors_share_is_bounded(
             assert mean == bound == Fraction(2, 2 * steps + 1)
 
 
-def vector_level(book: RandomCodebook, values: Sequence[int]) -> int:
-    """Write components as a device does."""
-    size = book.digits
-    return int("".join(f"{value + (1 << 4 * size - 1):0{size}x}" for value in values), 16)
-
-
 BOOKS = [
-    RandomCodebook(16, 1, 1, 13, MOST, seed_bits=0),
-    RandomCodebook(16, 1, 1, 13, FEW, seed_bits=1),
-    RandomCodebook(16, 1, 1, 13, MOST, seed_bits=3),
-    RandomCodebook(17, 1, 1, 24, MOST, seed_bits=1),
-    RandomCodebook(12, 1, 2, 10, MOST, seed_bits=0),
+    RandomCodebook(16, 7, 1, 13, MOST, seed_bits=0),
+    RandomCodebook(16, 7, 1, 13, FEW, seed_bits=1),
+    RandomCodebook(16, 7, 1, 13, MOST, seed_bits=3),
+    RandomCodebook(17, 7, 1, 24, MOST, seed_bits=1),
+    RandomCodebook(12, 7, 2, 10, MOST, seed_bits=0),
 ]
 
 
@@ -529,8 +523,8 @@ def test_both_ends_of_a_codebook_hold_all_populations_of_a_few_vectors(
     vectors = [vector, [-value for value in vector], [0] * size]
     reports = list(family_of(book).alphabet())
     laws = [
-        np.array([float(probability(book, vector_level(book, each), one)) for one in reports])
-        for each in vectors
+        np.array([float(probability(book, level, one)) for one in reports])
+        for level in (book.vector_level(each, -7, 7, ()) for each in vectors)
     ]
     levels = range(len(laws))
     for answers, nano in product((1, 2, 3)[: 3 - (len(reports) > 36)], (0, 200_000_000)):
@@ -569,11 +563,11 @@ def counted_delta(
 @pytest.mark.parametrize(
     ("book", "shared"),
     [
-        (RandomCodebook(1, 1, 1, 18, MOST), 17 + Fraction(1, 15)),  # one row of 18 meets it
-        (RandomCodebook(12, 1, 2, 34, MOST), 10 + Fraction(24, 15)),  # 6 rows of each basis may not
-        (RandomCodebook(14, 1 << 30, 1, 18, MOST), 4 + Fraction(14, (1 << 27) - 1)),
+        (RandomCodebook(1, 1, 1, 18, MOST), 17 + Fraction(1, 3)),  # one row of 18 meets it
+        (RandomCodebook(12, 1, 2, 34, MOST), 10 + Fraction(24, 3)),  # 6 rows of each basis may not
+        (RandomCodebook(14, 1 << 30, 1, 18, MOST), 4 + Fraction(14, (1 << 26) + 1)),
         (RandomCodebook(14, 7, 1, 20, MOST), 6 + Fraction(14, 15)),
-        (RandomCodebook(16, 1, 1, 30, MOST), 24 + Fraction(6, 15)),
+        (RandomCodebook(16, 1, 1, 30, MOST), 24 + Fraction(6, 3)),
     ],
 )
 def test_a_vector_and_its_opposite_share_as_many_codes_as_are_proved(
@@ -587,22 +581,24 @@ def test_a_vector_and_its_opposite_share_as_many_codes_as_are_proved(
     assert at_opposite[1 / ratio, Fraction(1)] == own
 
 
-def test_opposite_vectors_of_the_grid_have_opposite_points() -> None:
+def test_records_that_are_opposite_vectors_have_opposite_points() -> None:
     for radius, unit, steps in (
-        (1, 1, 7),
+        (1, 1, 1),
         (7, 1, 7),
-        (1 << 20, 1, (1 << 23) - 1),
-        (1 << 30, 32, (1 << 26) - 1),
+        (1 << 20, 1, 1 << 20),
+        (1 << 30, 32, 1 << 25),
     ):
         book = RandomCodebook(3, radius, 1, 5, MOST)
-        for rest in ((0, 0), (steps, -steps), (1, -2)):
+        for rest in ((0, 0), (steps, -steps), (1, -1)):
             vector = [unit * value for value in (steps, *rest)]
             there, back = (
-                book.point(vector_level(book, [sign * value for value in vector]))
-                for sign in (1, -1)
+                book.point(book.vector_level(each, -2 * radius, 2 * radius, ()))
+                for each in (vector, [-value for value in vector])
             )
             assert there == [-value for value in back]
             assert there[:3] != [0] * 3 == there[3:6]
+            size = there[0] // steps  # of a unit, on the working grid: no component is clipped
+            assert there[:3] == [size * value for value in (steps, *rest)]
 
 
 def test_both_ends_bear_draws_that_are_not_quite_even() -> None:

@@ -83,6 +83,14 @@ def test_a_randomizer_itself_has_the_ends_of_its_name() -> None:
     )
 
 
+def test_a_codebook_s_name_is_that_of_unit_vectors_on_the_usual_grid() -> None:
+    usual = ask.Real(-1, 1).frac_bits
+    named = ask.amplification("codebook", cells=16, epsilon=1, answers=5_000)
+    made = ask.random_codebook(16, 1 << usual, 10**9)
+    assert named == ask.amplification(made, answers=5_000)
+    assert named.lower > 0.8 * named.upper
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

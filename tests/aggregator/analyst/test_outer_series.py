@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,15 @@ from askance_aggregator.analyst import (
     StudyHandle,
     VerificationFailed,
     connect,
+    verification,
     verify,
     verify_series,
 )
 from askance_aggregator.analyst.export import SeriesExport
 from askance_aggregator.analyst.submission import Every
 from askance_aggregator.reports.guarantees import series_guarantee_text
+from askance_aggregator.studies import Transcript
+from askance_aggregator.studies.outer_series import outer_series_json
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.conftest import ServedManager
 from tests.aggregator.analyst.test_epochs import Clock
@@ -126,6 +129,21 @@ def test_a_verification_recomputes_it(export: SeriesExport) -> None:
     assert any("all results so far" in line for line in alone.believed)
 
 
+def test_a_verification_bounds_each_epoch_once(
+    export: SeriesExport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two epochs, each with two statements."""
+    bounded: list[int] = []
+
+    def counted(transcripts: Sequence[Transcript], *rest: Any) -> dict[str, Any]:
+        bounded.append(len(transcripts))
+        return outer_series_json(transcripts, *rest)
+
+    monkeypatch.setattr(verification, "outer_series_json", counted)
+    verify_series(export)
+    assert bounded == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -136,6 +154,7 @@ def test_a_verification_recomputes_it(export: SeriesExport) -> None:
         ("outer_signed", {"epsilon": 0.3}),
         ("outer_signed", {"results": 2}),
         ("outer_signed", {"answers": 100}),
+        ("outer_signed", {"delta": 2e-6}),
     ],
 )
 def test_a_changed_statement_is_found(

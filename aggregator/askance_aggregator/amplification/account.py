@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from io import BytesIO
 from math import ceil, exp, inf, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,6 @@ from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, I
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
 from askance_aggregator.amplification.outer import LIARS, delta_for, honest
-from askance_aggregator.amplification.packed_arrays import pack_arrays, unpack_arrays
 from askance_aggregator.composition.rounding import log_inverse, outward
 from askance_client.randomizers import Randomizer
 
@@ -145,7 +146,7 @@ class OuterAccount:
     def state(self) -> bytes:
         """Return all but the questions, for `restore`."""
         counts = np.array([self._releases, self._numbers], np.int64)
-        return pack_arrays(classes=self._classes, sums=self._sums, counts=counts)
+        return _packed(classes=self._classes, sums=self._sums, counts=counts)
 
     def restore(self, state: bytes, kept: Callable[[bytes], bytes | None]) -> None:
         """Go on from what `state` and `take_questions` have returned.
@@ -154,7 +155,7 @@ class OuterAccount:
             state: of an account with the same delta, share of liars, orders and curves.
             kept: returns the state of a question that has one.
         """
-        arrays = unpack_arrays(state)
+        arrays = _unpacked(state)
         self._classes, self._sums = arrays["classes"], arrays["sums"]
         self._releases, self._numbers = map(int, arrays["counts"])
         self._questions.clear()
@@ -167,7 +168,7 @@ class OuterAccount:
         for question, (number, atoms) in self._questions.items():
             charges = np.array([self._charge(number, one, atoms.randomizer) for one in atoms.atoms])
             head = np.array(number, np.int64)
-            found[question] = pack_arrays(number=head, charges=charges, **atoms.state())
+            found[question] = _packed(number=head, charges=charges, **atoms.state())
         self._questions.clear()
         self._charges.clear()
         return found
@@ -182,7 +183,7 @@ class OuterAccount:
             self._numbers += 1
             found = self._numbers, Atoms(release.randomizer)
         else:
-            arrays = unpack_arrays(kept)
+            arrays = _unpacked(kept)
             found = int(arrays["number"]), Atoms.restored(release.randomizer, arrays)
             # As they were charged: another processor may round a bound otherwise.
             for atom, charge in zip(found[1].atoms, arrays["charges"], strict=True):
@@ -332,6 +333,17 @@ class RenyiBudgets:
             passed = np.searchsorted(budgets, (spent + paid) * (1 + 2.0**-40))
             least = np.minimum(least, np.array([*budgets, inf])[passed])
         return least
+
+
+def _packed(**arrays: NDArray[Any]) -> bytes:
+    file = BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def _unpacked(data: bytes) -> dict[str, NDArray[Any]]:
+    with np.load(BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def _nats(pico: NDArray[np.int64]) -> NDArray[np.float64]:

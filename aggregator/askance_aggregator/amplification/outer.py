@@ -6,8 +6,8 @@ Statements and proofs: docs/math/two_guarantees.md; its numbers are cited below.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, fsum
@@ -121,6 +121,35 @@ def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:
     return max(0, answers - ceil(liars * answers) - known)
 
 
+def cohorts_of(batches: Iterable[OuterBatch]) -> list[list[OuterBatch]]:
+    """Return the batches of each cohort together."""
+    cohorts: dict[int, list[OuterBatch]] = {}
+    for batch in batches:
+        cohorts.setdefault(batch.cohort, []).append(batch)
+    return list(cohorts.values())
+
+
+def decisive_cohorts(cohorts: Iterable[Sequence[OuterBatch]]) -> list[tuple[OuterBatch, ...]]:
+    """Return a cohort per list of randomizers, which bounds all that have this list.
+
+    Of each batch the fewest answers, the most that are known and the most choices count: more
+    answers never hurt (Lemma 1), fewer choices neither.
+    """
+    found: dict[tuple[Randomizer, ...], tuple[OuterBatch, ...]] = {}
+    for cohort in cohorts:
+        randomizers = tuple(batch.randomizer for batch in cohort)
+        found[randomizers] = tuple(
+            replace(
+                a,
+                answers=min(a.answers, b.answers),
+                known=max(a.known, b.known),
+                choices=max(a.choices, b.choices),
+            )
+            for a, b in zip(found.get(randomizers, cohort), cohort, strict=True)
+        )
+    return list(found.values())
+
+
 def outer_of(
     batches: Sequence[OuterBatch],
     delta: Fraction,
@@ -139,17 +168,20 @@ def outer_of(
     """
     if not batches:
         return None
-    cohorts: dict[int, list[OuterBatch]] = {}
-    for batch in batches:
-        cohorts.setdefault(batch.cohort, []).append(batch)
     epsilon = 0.0
-    for cohort, together in cohorts.items():
-        local = fsum(local_epsilon(batch.randomizer) for batch in together)
-        spent = spent_epsilon(together, delta, liars, is_chosen=cohort in chosen)
+    for together in cohorts_of(batches):
+        local = local_sum(together)
+        is_chosen = together[0].cohort in chosen
+        spent = spent_epsilon(together, delta, liars, is_chosen=is_chosen)
         if spent >= local:
             return None
         epsilon = max(epsilon, spent)
     return Outer(epsilon, delta, min(batch.answers for batch in batches), liars)
+
+
+def local_sum(together: Iterable[OuterBatch]) -> float:
+    """Return the epsilon of a user's answers to these batches as reports."""
+    return fsum(local_epsilon(batch.randomizer) for batch in together)
 
 
 def spent_epsilon(

@@ -6,19 +6,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.amplification.accountant import local_epsilon
-from askance_aggregator.amplification.outer import Outer, OuterBatch, outer_of
+from askance_aggregator.amplification.outer import (
+    Outer,
+    OuterBatch,
+    cohorts_of,
+    decisive_cohorts,
+    local_sum,
+    outer_of,
+)
 from askance_aggregator.studies.tallies import Tally
 from askance_aggregator.studies.transcript import Asked, Closed, Transcript
 from askance_client.codec import decode_request, digest_of
 from askance_client.queries import Schema
-from askance_client.randomizers import Randomizer
 
 Users = NDArray[np.int64]
 
@@ -76,7 +80,7 @@ def outer_of_transcript(
     asked = list(_asked_batches(transcript, schema))
     own = [batch for batch, _, _ in asked]
     if not any(reused for _, _, reused in asked):
-        return outer_of(_least(own), delta)
+        return outer_of(_decisive(own), delta)
     answers = [account(request, batch.answers) for batch, request, _ in asked]
     known = [each for each in answers if each is not None]
     if len(known) < len(asked):
@@ -159,55 +163,38 @@ def _with_others(
     batches = [batch for batch, _ in steps.values()]
     users = [each for _, each in steps.values() if each is not None]
     if len(users) < len(batches):
-        return _least(batches), set()
+        return _decisive(batches), set()
     held = np.zeros((len(users), 1 + max(int(each.max(initial=0)) for each in users)), np.bool_)
     for row, each in zip(held, users, strict=True):
         row[each] = True
     sets = np.unique(np.packbits(held, axis=0).T, axis=0)
-    found: dict[tuple[bool, tuple[Randomizer, ...]], list[OuterBatch]] = {}
+    one_group: list[list[OuterBatch]] = []
+    several_groups: list[list[OuterBatch]] = []
     for bits in np.unpackbits(sets, axis=1, count=len(users)):
         together = [batch for batch, bit in zip(batches, bits, strict=True) if bit]
         together.sort(key=lambda batch: (batch.randomizer.canonical, batch.answers))
-        several = len({batch.cohort for batch in together}) > 1
-        kind = several, tuple(batch.randomizer for batch in together)
-        found[kind] = [
-            replace(a, answers=min(a.answers, b.answers), choices=max(a.choices, b.choices))
-            for a, b in zip(found.get(kind, together), together, strict=True)
-        ]
-    found = {kind: together for kind, together in found.items() if together}
-    chosen = {cohort for cohort, (several, _) in enumerate(found) if several}
+        if together:
+            several = len({batch.cohort for batch in together}) > 1
+            (several_groups if several else one_group).append(together)
+    fixed, chosen = decisive_cohorts(one_group), decisive_cohorts(several_groups)
     return [
         replace(batch, cohort=cohort)
-        for cohort, together in enumerate(found.values())
+        for cohort, together in enumerate((*fixed, *chosen))
         for batch in together
-    ], chosen
+    ], set(range(len(fixed), len(fixed) + len(chosen)))
 
 
 def _local(batches: Sequence[OuterBatch]) -> float:
     """Return the most that a user's answers to these groups have as reports."""
-    cohorts: dict[int, list[float]] = {}
-    for batch in batches:
-        cohorts.setdefault(batch.cohort, []).append(local_epsilon(batch.randomizer))
-    return max(map(fsum, cohorts.values()), default=0.0)
+    return max(map(local_sum, cohorts_of(batches)), default=0.0)
 
 
-def _least(batches: list[OuterBatch]) -> list[OuterBatch]:
-    """Return the batches that decide: of cohorts with one batch the smallest of each randomizer.
+def _decisive(batches: Sequence[OuterBatch]) -> list[OuterBatch]:
+    """Return the batches that decide: of cohorts with one batch one per randomizer.
 
-    More answers never hurt (Lemma 1), so that the epsilon of many alike groups is asked for once.
+    So the epsilon of many alike groups is asked for once.
     """
-    together: dict[int, list[OuterBatch]] = {}
-    for batch in batches:
-        together.setdefault(batch.cohort, []).append(batch)
-    alone: dict[tuple[Randomizer, int], OuterBatch] = {}
-    several: list[OuterBatch] = []
-    for group in together.values():
-        if len(group) > 1:
-            several += group
-            continue
-        (batch,) = group
-        kind = batch.randomizer, batch.choices
-        least = alone.setdefault(kind, batch)
-        if batch.answers < least.answers:
-            alone[kind] = batch
-    return [*alone.values(), *several]
+    cohorts = cohorts_of(batches)
+    alone = decisive_cohorts(cohort for cohort in cohorts if len(cohort) == 1)
+    several = (cohort for cohort in cohorts if len(cohort) > 1)
+    return [batch for cohort in (*alone, *several) for batch in cohort]

@@ -23,6 +23,7 @@ from math import exp, inf, sqrt
 from statistics import NormalDist
 
 from askance_aggregator.amplification import epsilon_ends
+from askance_aggregator.bisection import halved
 from askance_aggregator.families import (
     family_of,
     hadamard_sign,
@@ -225,15 +226,12 @@ def normal_epsilon(distance: float, delta: float) -> float:
     Source: Balle and Wang (ICML 2018), Theorem 8.
     """
     normal = NormalDist()
-    low, high = 0.0, 40.0 * distance + distance**2
-    for _ in range(100):
-        middle = (low + high) / 2
-        near, far = distance / 2 - middle / distance, -distance / 2 - middle / distance
-        if normal.cdf(near) - exp(middle) * normal.cdf(far) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def enough(epsilon: float) -> bool:
+        near, far = distance / 2 - epsilon / distance, -distance / 2 - epsilon / distance
+        return normal.cdf(near) - exp(epsilon) * normal.cdf(far) <= delta
+
+    return halved(enough, 0.0, 40.0 * distance + distance**2, 100)[1]
 
 
 def _heading() -> str:

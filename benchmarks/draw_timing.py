@@ -52,6 +52,7 @@ import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from grpc import aio
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.encoding import encode_request, sign_study
 from askance_aggregator.exchange import decode_batch, encode_gateway_response
 from askance_aggregator.families import (
@@ -217,14 +218,13 @@ class Pairs:
 
 def upper_bound(right: int, pairs: int) -> float:
     """Exact one-sided 99 % bound of an accuracy (Clopper and Pearson), by bisection."""
-    low, high = right / pairs, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        below = sum(
-            math.comb(pairs, k) * middle**k * (1 - middle) ** (pairs - k) for k in range(right + 1)
-        )
-        low, high = (middle, high) if below > 0.01 else (low, middle)
-    return high
+
+    def enough(accuracy: float) -> bool:
+        other = 1 - accuracy
+        ways = (math.comb(pairs, k) * accuracy**k * other ** (pairs - k) for k in range(right + 1))
+        return sum(ways) <= 0.01
+
+    return halved(enough, right / pairs, 1.0, 40)[1]
 
 
 def study() -> SignedStudy:

@@ -21,6 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.estimation import estimate
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Question
@@ -84,14 +85,11 @@ def needed(tail: Present, beta: float, most: int) -> int:
     means = np.array([*populations().values()])
     none = np.zeros_like(means)
     cells = PresenceCells(means, none, np.full_like(means, tail.share), none)
-    low, high = most // 3, most
-    while high - low > max(1, high >> 8):
-        middle = (low + high) // 2
-        if (cells.failure(tail.law, float(TAU), middle, beta) > beta).any():
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def enough(users: int) -> bool:
+        return not (cells.failure(tail.law, float(TAU), users, beta) > beta).any()
+
+    return least_whole(enough, most // 3, most, part=1 << 8)
 
 
 def covered(question: Question, choice: Choice, mean: float, users: int, trials: int) -> float:

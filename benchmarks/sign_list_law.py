@@ -24,6 +24,8 @@ from multiprocessing import Pool
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.bisection import halved
+
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 LENGTHS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BETAS = (0.04, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
@@ -72,13 +74,11 @@ def patterns_before(estimates: NDArray[np.float64], most: int) -> int:
 
 def critical(noise: NDArray[np.float64], length: int, low: float, high: float) -> float:
     """Compute, by bisection upward, the least theta that has the truth on a list of that length."""
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if patterns_before(noise + middle, length) < length:
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def enough(theta: float) -> bool:
+        return patterns_before(noise + theta, length) < length
+
+    return halved(enough, low, high, STEPS)[1]
 
 
 def quantiles(d: int, trials: int) -> dict[str, list[float]]:

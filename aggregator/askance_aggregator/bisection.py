@@ -24,13 +24,16 @@ def least_whole(
 
 
 def halved(
-    enough: Callable[[float], bool], low: float, high: float, halvings: int
+    enough: Callable[[float], bool], low: float, high: float, halvings: int, part: float = 0.0
 ) -> tuple[float, float]:
     """Return the ends of a stretch of `low` .. `high`, halved so often, where `enough` turns true.
 
     The lower end is not enough and the upper one is, as far as that is true of `low` and `high`.
+    A stretch of at most a `part` of its upper end is halved no more.
     """
     for _ in range(halvings):
+        if part and high - low <= part * high:
+            break
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return low, high

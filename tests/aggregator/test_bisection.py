@@ -42,3 +42,9 @@ def test_a_stretch_is_halved_so_often() -> None:
 
 def test_a_stretch_may_fall() -> None:
     assert halved(lambda x: x <= 0.3, 1.0, 0.0, 2) == (0.5, 0.25)
+
+
+def test_a_stretch_that_is_a_part_of_its_end_is_halved_no_more() -> None:
+    """From 0 .. 1: 1/4 .. 3/8 after three steps, whose width is a third of its end."""
+    assert halved(lambda x: x >= 0.3, 0.0, 1.0, 9, 1 / 3) == (0.25, 0.375)
+    assert halved(lambda x: x >= 0.3, 0.0, 1.0, 2, 1 / 3) == (0.25, 0.5)

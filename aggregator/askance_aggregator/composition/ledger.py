@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from askance_aggregator.bisection import least_whole
 from askance_aggregator.composition.accountants import Accountant
 from askance_aggregator.composition.events import Event
 from askance_aggregator.composition.filters import Filter, Unlimited
@@ -78,14 +79,11 @@ class ReleaseLedger:
 
     def _first_refused(self, events: tuple[Event, ...]) -> int:
         """A filter is monotone, so the first that passes is found by halving."""
-        low, high = 0, len(events)  # `low` events fit, `high` do not
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._budget.within(self._totals.plus(events[:middle])):
-                low = middle
-            else:
-                high = middle
-        return low
+
+        def passes(number: int) -> bool:
+            return not self._budget.within(self._totals.plus(events[:number]))
+
+        return least_whole(passes, 0, len(events)) - 1
 
 
 def _event_text(place: int, events: tuple[Event, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from askance_aggregator.bisection import least_whole
 from askance_client.accounting import check_nano_nats, format_nats
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers.loss import PrivacyLoss
@@ -13,13 +14,7 @@ def greatest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
     """The greatest integer of low..high that holds, where holding stops once and for good."""
     if low > high or not holds(low):
         return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return least_whole(lambda number: not holds(number), low, high + 1) - 1
 
 
 def least(low: int, high: int, holds: Callable[[int], bool]) -> int | None:

@@ -592,14 +592,9 @@ class ScoreTest:
         centre = min(max(self.two.ratio - self.one.ratio, -widest), widest)
 
         def end(outer: float) -> float:
-            inner = centre
             if self.statistic(outer) <= most:
                 return outer
-            for _ in range(_STEPS):
-                middle = (inner + outer) / 2
-                kept = self.statistic(middle) <= most
-                inner, outer = (middle, outer) if kept else (inner, middle)
-            return outer
+            return halved(lambda each: not self.statistic(each) <= most, centre, outer, _STEPS)[1]
 
         return end(-widest), end(widest)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -399,10 +400,7 @@ def _narrowed(
 ) -> tuple[tuple[int, int], tuple[float, float]]:
     """Find the part of a range in which a level is passed, by a binary search over its cuts."""
     values, lows, highs = distances
-    below, up_to = 0, len(cuts)
-    while below < up_to:
-        middle = (below + up_to) // 2
-        below, up_to = (middle + 1, up_to) if values[middle] < 0 else (below, middle)
+    below = bisect_left(values, 0.0, 0, len(cuts))
     (low, high), (most, least) = left, off
     if below > 0:
         low, most = cuts[below - 1] + 1, float(highs[below - 1])

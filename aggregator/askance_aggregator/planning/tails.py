@@ -28,7 +28,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.bisection import least_whole
+from askance_aggregator.bisection import halved, least_whole
 from askance_client.errors import InvalidParameter
 
 Reals = NDArray[np.float64]
@@ -177,15 +177,7 @@ def _tolerance(tail: Tail, users: int, beta: float) -> float:
 
 def least_tau(enough: Callable[[float], bool], low: float, high: float, part: float) -> float:
     """Bisection to a part of what is found, upward; `high` is enough."""
-    for _ in range(_BISECTIONS):
-        if high - low <= part * high:
-            break
-        middle = (low + high) / 2
-        if enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return halved(enough, low, high, _BISECTIONS, part)[1]
 
 
 def divergence(p: float, shift: float) -> float:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import comb, exp, log, sqrt
 from typing import Any
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.composition import (
     ACCOUNTANTS,
     Advanced,
@@ -25,6 +26,7 @@ EACH = Fraction(1, 10)
 DELTA = Fraction(1, 10**6)
 TABLE = (10, 100, 1000)  # releases, of the rows
 _DIGITS = 40  # of the exact law: its terms differ by 30 orders of magnitude
+_HALVINGS = 200  # at most, of a search that ends at its width
 _CLOSE = 1e-5  # relative: four digits and more
 _INK, _ACCENT, _QUIET, _BAD = "#222222", "#0b6e99", "#b0b0b0", "#c0392b"
 
@@ -142,14 +144,7 @@ def exact_optimum(count: int) -> float:
                 excess += ways[lies] * beyond
             return excess <= allowed
 
-        low, high = 0.0, count * float(EACH)
-        while high - low > 1e-10 * high:
-            middle = (low + high) / 2
-            if fits(middle):
-                high = middle
-            else:
-                low = middle
-    return low
+        return halved(fits, 0.0, count * float(EACH), _HALVINGS, 1e-10)[0]
 
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:

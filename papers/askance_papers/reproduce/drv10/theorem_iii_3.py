@@ -10,6 +10,7 @@ from math import comb, exp, isclose, log, sqrt, tanh
 
 import numpy as np
 
+from askance_aggregator.bisection import halved
 from askance_aggregator.composition import Advanced, Approximate, EventCounts, Optimal, Sum
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import rate_agrees
@@ -36,6 +37,7 @@ MIXES: Mapping[str, Mix] = {
         (Fraction(1, 50), Fraction(1, 10**8)): 200,
     },
 }
+_HALVINGS = 200  # at most, of a search that ends at its width
 _CLOSE = 1e-4  # relative: what the convolution may be above the exact optimum
 _DIGITS = 50
 _LEAKS = 0.99  # of the sum of deltas: what is really left at the sum of epsilons
@@ -169,14 +171,8 @@ class WorstReleases:
 
     def epsilon(self, delta: Fraction, most: float) -> float:
         """Compute the least epsilon up to `most` at this delta, by bisection; rounded down."""
-        allowed, low, high = _decimal(delta), 0.0, most
-        while high - low > 1e-6 * high:
-            middle = (low + high) / 2
-            if self.delta(middle) <= allowed:
-                high = middle
-            else:
-                low = middle
-        return low
+        allowed = _decimal(delta)
+        return halved(lambda each: self.delta(each) <= allowed, 0.0, most, _HALVINGS, 1e-6)[0]
 
 
 def lies_agree(name: str, mix: Mix, setting: Setting) -> bool:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator.amplification.outer import delta_for
+from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.learners.presentation import EstimateRow, presentation_of
 from askance_aggregator.names import ColumnNames, names_of
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
+from askance_aggregator.studies.outer import outer_json
+from askance_aggregator.studies.outer_series import outer_series_json
 from askance_aggregator.studies.results import cohort_seed, epoch_facts, time_statement
 from askance_aggregator.studies.series import EpochResult, StudySeries
 from askance_aggregator.studies.study import Study
@@ -21,7 +26,7 @@ from askance_client.codec import digest_of
 from askance_client.device import Device, Policy
 from askance_client.errors import InvalidParameter
 from askance_client.ledger import SECONDS_PER_DAY, Ledger
-from askance_client.messages import Repeat
+from askance_client.messages import Repeat, StudyTerms
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.plots import Picture
 from askance_simulation.plots.epochs import series_picture
@@ -46,8 +51,13 @@ class Epoch:
         """Estimates with their intervals; these hold jointly, over all epochs."""
         return tuple(presentation_of(self.outcome.hypothesis).rows)
 
-    def result(self, repeat: Repeat, names: ColumnNames) -> EpochResult:
-        """Return the result as a served study states it, with columns' own names."""
+    def result(
+        self, repeat: Repeat, names: ColumnNames, outer: Mapping[str, Mapping[str, Any]]
+    ) -> EpochResult:
+        """Return the result as a served study states it, with columns' own names.
+
+        `outer` has its guarantees towards readers.
+        """
         outcome, facts = self.outcome, epoch_facts(repeat, self.index)
         fresh = outcome.answers - outcome.reused
         return EpochResult(
@@ -66,17 +76,33 @@ class Epoch:
             max_asked_nano_nats=outcome.spending.max_asked,
             max_spent_nano_nats=outcome.spending.max_spent,
             transcript=outcome.transcript,
+            outer=outer,
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EpochSeries:
-    """Results of a repeated study, in order of time."""
+    """Results of a repeated study, in order of time.
+
+    Args:
+      study: what every epoch asked.
+      terms: as they were signed, with the epochs.
+      users: their number.
+      epochs: in order of time.
+      ledgers: of the users, by ordinal.
+    """
 
     study: Study
-    repeat: Repeat
+    terms: StudyTerms
+    users: int
     epochs: tuple[Epoch, ...]
     ledgers: dict[int, Ledger]
+
+    @property
+    def repeat(self) -> Repeat:
+        """Epochs that were signed."""
+        assert self.terms.repeat is not None, "a study that repeats"
+        return self.terms.repeat
 
     @property
     def max_spent(self) -> int:
@@ -84,10 +110,17 @@ class EpochSeries:
         totals = [ledger.totals(bytes(32), 0).life for ledger in self.ledgers.values()]
         return max(totals, default=0)
 
-    @property
+    @cached_property
     def series(self) -> StudySeries:
         """The series as a served study has it."""
         names = names_of(self.study.schema)
+        delta = delta_for(max(self.users, 1))
+        transcripts = [epoch.transcript for epoch in self.epochs]
+        outer = [
+            outer_json(transcript, self.terms.schema, delta)
+            | outer_series_json(transcripts[:number], self.terms, delta)
+            for number, transcript in enumerate(transcripts, 1)
+        ]
         return StudySeries(
             learner=self.study.learner.name,
             fields=tuple(names.own.get(name, name) for name in self.study.fields),
@@ -95,7 +128,10 @@ class EpochSeries:
             every_days=self.repeat.every_days,
             signed=self.repeat.epochs,
             confidence=float(self.study.confidence),
-            epochs=tuple(epoch.result(self.repeat, names) for epoch in self.epochs),
+            epochs=tuple(
+                epoch.result(self.repeat, names, of_readers)
+                for epoch, of_readers in zip(self.epochs, outer, strict=True)
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -173,7 +209,7 @@ def simulate_epochs(
             epoch=index,
         )
         found.append(Epoch(index, day, session.run(), session.transcript))
-    return EpochSeries(study, repeat, tuple(found), ledgers)
+    return EpochSeries(study, read_terms(signed.study), size, tuple(found), ledgers)
 
 
 class _LastingDevices(Devices):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners import frequency
 from askance_aggregator.queries import EncodedColumns
+from askance_aggregator.studies.series_report import series_report
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
@@ -153,6 +154,24 @@ def test_no_interval_of_an_epoch_is_drawn_over_another(series: EpochSeries) -> N
     assert len(set(across)) == len(across)
     assert axes.get_title(loc="left").startswith("frequency of ")
     assert ", 3 of 3 epochs, " in axes.get_title(loc="left")
+
+
+def test_a_series_states_what_its_readers_learn_as_a_served_one_does() -> None:
+    """300 answers per epoch hide a user, at two epochs for less than twice one."""
+    study = Study(frequency(SCHEMA.answer), SCHEMA, epsilon="1", least_answers=200)
+    found = simulate_epochs(study, people_of(labels(300, 2, 4)), every_days=7, epochs=2, seed=3)
+    shown = found.to_json()
+    first, second = shown["epochs"]
+    one, two = first["outer"]["epsilon"], second["outer_so_far"]["epsilon"]
+    assert 0 < one < two < 2 * one < 2
+    assert first["outer_so_far"] == {**first["outer"], "results": 1}
+    both = {"results": 2, "answers": 300, "delta": 1e-6, "liars": 0.01}
+    assert both.items() <= shown["outer_so_far"].items() == second["outer_so_far"].items()
+    signed = shown["outer_signed"]
+    assert (signed["results"], signed["answers"]) == (2, 200)
+    assert two <= signed["epsilon"] < 2
+    text = series_report(found.series, every=False).guarantees
+    assert text.startswith("Towards readers of all 2 results of this study so far: at most 0.")
 
 
 def test_the_series_is_drawn_over_time(series: EpochSeries, tmp_path: Path) -> None:

@@ -171,13 +171,19 @@ class Atoms:
         return made
 
     def _set_alone(self, drawn: Users) -> None:
-        """Take users out of their atoms, whose others are hidden among fewer (Lemma 1)."""
+        """Take users out of their atoms, whose others are hidden among fewer (Lemma 1).
+
+        A divided atom does not know which others were in its first one: it may have had them all.
+        """
         known, labels = self.users, self.labels
         places = known.searchsorted(drawn)
-        for label, count in enumerate(np.bincount(labels[places]).tolist()):
-            atom = self._atoms[label]
-            if label and count:
-                self._atoms[label] = replace(atom, size=atom.size - count, first=atom.first - count)
+        counts = np.bincount(labels[places], minlength=len(self._atoms)).tolist()
+        counted = list(zip(self._atoms, counts, strict=True))
+        divided = sum(count for atom, count in counted if atom.divisions)
+        for label, (atom, count) in enumerate(counted[1:], 1):
+            size = atom.size - count
+            first = max(size, atom.first - (divided if atom.divisions else count))
+            self._atoms[label] = replace(atom, size=size, first=first)
         labels[places] = 0
         self._keep(known, labels)
 

@@ -96,6 +96,14 @@ def test_who_has_drawn_anew_hides_none_of_the_earlier_tally() -> None:
     assert atom_of(atoms, 1) == InclusionAtom(4, 4, 1, 6, 0)
 
 
+def test_who_has_drawn_anew_hides_none_of_the_other_part_of_a_divided_atom() -> None:
+    """Ten are divided into 0 to 3 and 4 to 9; then 0 draws anew: nine were in the first tally."""
+    atoms = released(range(10), range(4))
+    atoms.release(users([0]), NONE)
+    assert [atom_of(atoms, user).size for user in (0, 1, 9)] == [1, 3, 6]
+    assert [atom_of(atoms, user).first for user in (1, 9)] == [9, 9]
+
+
 def test_atoms_are_the_users_with_equal_patterns() -> None:
     draw = random.Random(5)
     for _ in range(30):

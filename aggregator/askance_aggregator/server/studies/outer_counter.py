@@ -26,7 +26,7 @@ from askance_protos.v1 import randomizer_pb2
 _LOGGER = logging.getLogger(__name__)
 CURVES_VERSION = 1
 """Of the accountant's curves: raised when a bound is corrected, so that no earlier one stays."""
-ACCOUNT_VERSION = 1
+ACCOUNT_VERSION = 2
 """Of the account's rules and of its state: raised likewise, and all releases are entered anew."""
 LEAST_ANSWERS = 64
 """Fewer honest answers have the local epsilon here: no curve is computed, and little is lost."""

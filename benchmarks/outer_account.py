@@ -4,7 +4,8 @@ The first table has the epsilon of one user who answers a fresh question in each
 (an equal share of delta each), the account's two bounds for rounds that depend on results, and the
 convolution of rounds that were signed beforehand; and the sum of local epsilons, which holds
 towards the aggregator. The second has seconds and memory of an account in which each user answers
-nine rounds of ten. Attacks by two releases follow, as the account charges them.
+nine rounds of ten. Attacks by two releases follow, as the account charges them, and the results of
+a repeated study, as they state it.
 
     python benchmarks/outer_account.py [--quick] [--json]
 """
@@ -18,13 +19,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
 from askance_aggregator.amplification import Curve, curve, epsilon_ends
 from askance_aggregator.amplification.account import OuterAccount, TallyRelease
 from askance_aggregator.amplification.loss_pairs import composed_epsilon, pair_of
-from askance_aggregator.amplification.outer import honest
+from askance_aggregator.amplification.outer import OuterBatch, honest
+from askance_aggregator.amplification.several_results import FixedSteps, cohort_of, outer_of_epochs
 from askance_aggregator.families import k_ary_response, randomized_response
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.randomizers import Randomizer
@@ -40,6 +43,10 @@ SETTINGS: Mapping[str, tuple[Randomizer, int]] = {
 }
 NONE = np.empty(0, np.int64)
 SEED = 33
+BIT = randomized_response(NANO)
+EPOCHS, EPOCH_ANSWERS = 12, 5_000
+
+kept_curve = cache(curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +69,20 @@ class Composed:
     seconds: float
 
 
-def composed(name: str, kept: dict[tuple[Randomizer, int], Curve]) -> list[Composed]:
+def composed(name: str) -> list[Composed]:
     """Compose the rounds of one setting, whose curve is computed once."""
     randomizer, answers = SETTINGS[name]
-
-    def once(of: Randomizer, number: int) -> Curve:
-        if (of, number) not in kept:
-            kept[of, number] = curve(of, number)
-        return kept[of, number]
-
     found = []
     hidden = honest(answers)
     for rounds in ROUNDS:
         begun = time.perf_counter()
         each = epsilon_ends(randomizer, hidden, DELTA / rounds).upper
-        account = OuterAccount(DELTA, curves=once)
+        account = OuterAccount(DELTA, curves=kept_curve)
         # One user stands for all of them: its atom has the size of the batch.
         users = np.arange(answers)
         for number in range(rounds):
             account.enter(TallyRelease(str(number).encode(), randomizer, users, NONE))
-        pair = pair_of(once(randomizer, hidden))
+        pair = pair_of(kept_curve(randomizer, hidden))
         found.append(
             Composed(
                 name,
@@ -104,11 +105,10 @@ def scale(users: int, rounds: int) -> dict[str, float]:
 
     draw = np.random.default_rng(SEED)
     account = OuterAccount(DELTA, curves=flat)
-    bit = randomized_response(NANO)
     begun = time.perf_counter()
     for number in range(rounds):
         who = np.flatnonzero(draw.random(users) < 0.9)
-        account.enter(TallyRelease(str(number).encode(), bit, who, NONE))
+        account.enter(TallyRelease(str(number).encode(), BIT, who, NONE))
     entered = time.perf_counter() - begun
     begun = time.perf_counter()
     figures = account.figures(users)
@@ -123,15 +123,8 @@ def scale(users: int, rounds: int) -> dict[str, float]:
     }
 
 
-def attacks(kept: dict[tuple[Randomizer, int], Curve]) -> dict[str, list[float]]:
+def attacks() -> dict[str, list[float]]:
     """Charge one bit of 10^4 users to a target: as if each release were fresh, and by atoms."""
-    bit = randomized_response(NANO)
-
-    def once(of: Randomizer, number: int) -> Curve:
-        if (of, number) not in kept:
-            kept[of, number] = curve(of, number)
-        return kept[of, number]
-
     users = np.arange(10_000)
     plans = {
         "released twice, whole": (users, users),
@@ -141,15 +134,31 @@ def attacks(kept: dict[tuple[Randomizer, int], Curve]) -> dict[str, list[float]]
     }
     found = {}
     for name, sets in plans.items():
-        account = OuterAccount(DELTA, curves=once)
+        account = OuterAccount(DELTA, curves=kept_curve)
         fresh, before = 0.0, NONE
         for who in sets:
-            account.enter(TallyRelease(b"q", bit, who, np.intersect1d(who, before)))
+            account.enter(TallyRelease(b"q", BIT, who, np.intersect1d(who, before)))
             before = np.union1d(before, who)
             if who[-1] == 9_999:
-                fresh += epsilon_ends(bit, honest(len(who)), DELTA).upper
+                fresh += epsilon_ends(BIT, honest(len(who)), DELTA).upper
         found[name] = [fresh, account.epsilon_of(9_999)]
     return found
+
+
+def of_epochs() -> dict[str, float]:
+    """Bound all epochs of a study of one bit: by either bound of its results, and by plain sums."""
+    batch = OuterBatch(BIT, EPOCH_ANSWERS)
+    epochs = [[cohort_of([batch])]] * EPOCHS
+    found = {}
+    for name, fixed in {
+        "fixed steps": FixedSteps.of([[BIT]], EPOCH_ANSWERS),
+        "filter": FixedSteps.of([], 0),
+    }.items():
+        outer = outer_of_epochs(epochs, EPOCHS, fixed, DELTA)
+        assert outer is not None
+        found[name] = outer.epsilon
+    alone = epsilon_ends(BIT, honest(EPOCH_ANSWERS), DELTA / EPOCHS).upper
+    return found | {"equal parts of delta": EPOCHS * alone}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,13 +167,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="one setting, 10^5 users, 12 rounds")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
-    kept: dict[tuple[Randomizer, int], Curve] = {}
     names = list(SETTINGS)[: 1 if given.quick else None]
-    rows = [row for name in names for row in composed(name, kept)]
-    shown = attacks(kept)
+    rows = [row for name in names for row in composed(name)]
+    shown = attacks()
+    epochs = of_epochs()
     measured = scale(*((100_000, 12) if given.quick else (1_000_000, 30)))
     if given.json:
-        print(json.dumps({"composed": [*map(asdict, rows)], "attacks": shown, "scale": measured}))
+        found = {"composed": [*map(asdict, rows)], "attacks": shown, "epochs": epochs}
+        print(json.dumps(found | {"scale": measured}))
         return 0
     print("setting | rounds | local | naive sum | by results | signed beforehand | s")
     for row in rows:
@@ -175,7 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\nepsilon of the target (one bit, epsilon 1) | each release as fresh | by atoms")
     for name, (fresh, charged) in shown.items():
         print(f"{name} | {fresh:.4f} | {charged:.4f}")
-    print()
+    bounds = ", ".join(f"{epsilon:.4f} by {name}" for name, epsilon in epochs.items())
+    print(f"\n{EPOCHS} epochs of {EPOCH_ANSWERS:,} answers to one bit of epsilon 1: {bounds}\n")
     for key, value in measured.items():
         print(f"{key.replace('_', ' ')}: {value:,.4g}")
     return 0

@@ -28,7 +28,7 @@ from askance_aggregator.server.studies import (
     SubmissionLimits,
     SubmissionRefused,
 )
-from askance_aggregator.server.studies.approvals import ApproverCheck
+from askance_aggregator.server.studies.approvals import ApprovalStanding, ApproverCheck
 from askance_aggregator.store import (
     SqliteLocation,
     SqliteStore,
@@ -237,7 +237,8 @@ class Deployment:
         self.forgotten: set[int] = set()
         self.limits = limits
         self.analysts = analysts
-        self.may_approve: ApproverCheck = lambda *_: True  # of the processes that start from now on
+        # Of the processes that start from now on.
+        self.may_approve: ApproverCheck = lambda *_: ApprovalStanding.COUNTS
         self.disk.store.enrol(
             (identity.device_id, token_digest(identity.token))
             for identity in map(_identity, range(setup.users))

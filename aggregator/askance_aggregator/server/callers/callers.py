@@ -180,9 +180,14 @@ class Callers:
         own = {self._names().get(key, ""), "" if named is None else named.person} - {""}
         return self.tokens.names_of(key) | own
 
-    def may_approve(self, name: str, key: bytes) -> bool:
-        """Return whether the caller of that name and key may approve studies now."""
+    def may_approve(self, name: str, key: bytes) -> bool | None:
+        """Return whether the caller of that name and key may approve studies now.
+
+        None: the operator gave that name to no such key.
+        """
         named = self._named.get(key)
         if named is not None and named.person == name:
             return RULES["Analysts/Approve"].scope(named.role) is not Scope.NONE
-        return self.tokens.may_sign_approvals(name, key)
+        if self.tokens.may_sign_approvals(name, key):
+            return True
+        return False if name in self.names_of(key) else None

@@ -176,8 +176,8 @@ class Gate:
         """Return all names that the operator gave to a key."""
         return self._callers.names_of(key)
 
-    def may_approve(self, name: str, key: bytes) -> bool:
-        """Return whether the caller of that name and key may approve studies now."""
+    def may_approve(self, name: str, key: bytes) -> bool | None:
+        """Return `Callers.may_approve`."""
         return self._callers.may_approve(name, key)
 
     def identify(self, call: Call, metadata: Received) -> tuple[Caller, SignedCall]:

@@ -65,7 +65,7 @@ from askance_aggregator.server.studies import (
     OuterCounter,
     StudyManager,
     SubmissionLimits,
-    may_approve_now,
+    standing_of_approver,
 )
 from askance_aggregator.server.webhooks.deliverer import delivering
 from askance_aggregator.store import AuditLog, Store
@@ -347,7 +347,7 @@ class _Beside:
             observer=self._observer,
             deleted=self.collector.wake,
             ended=self.outer_counter.wake,
-            may_approve=lambda approval, analyst_key: may_approve_now(
+            may_approve=lambda approval, analyst_key: standing_of_approver(
                 approval, analyst_key, self.gate.may_approve, self.gate.names_of
             ),
         )

@@ -15,8 +15,9 @@ ended ones left when it is due, and `outer_counter` keeps the account of what wa
 
 from askance_aggregator.server.studies.approvals import (
     ApprovalRefused,
+    ApprovalStanding,
     Approver,
-    may_approve_now,
+    standing_of_approver,
 )
 from askance_aggregator.server.studies.collector import KEEP_ALL, Collected, Collector, KeepLimits
 from askance_aggregator.server.studies.manager import (
@@ -33,6 +34,7 @@ from askance_aggregator.studies.submitted import SubmissionRefused
 __all__ = [
     "KEEP_ALL",
     "ApprovalRefused",
+    "ApprovalStanding",
     "Approver",
     "Collected",
     "Collector",
@@ -45,6 +47,6 @@ __all__ = [
     "SubmissionRefused",
     "UnknownEpoch",
     "UnknownStudy",
-    "may_approve_now",
     "population_status",
+    "standing_of_approver",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from enum import Enum
 
 from askance_aggregator.analyst.approvals import (
     NOT_APPROVED,
@@ -16,7 +17,7 @@ from askance_aggregator.analyst.approvals import (
     WITHDRAWN,
     is_approval,
 )
-from askance_aggregator.store import ListedState, Store, StudyState
+from askance_aggregator.store import AuditEvent, ListedState, Store, StudyState
 from askance_aggregator.store.management import Approval
 from askance_aggregator.studies.results import CANCELLED, End
 from askance_client.errors import AskanceError, InvalidParameter
@@ -26,6 +27,8 @@ from askance_client.printable import value_text
 AWAITING = ListedState.AWAITING_APPROVAL.value
 """The reason in the status of an open study that waits for an approver."""
 AWAITING_TEXT = "the study asks no device until an approver has signed it"
+VOIDED = "study approval-void"
+"""Words in the audit log of an approval that was forgotten."""
 MAX_REASON = 200  # characters of an approver's reason
 EXPIRED = End(
     StudyState.FAILED,
@@ -41,6 +44,14 @@ class ApprovalRefused(AskanceError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"approval: {message}")
         self.reason = reason
+
+
+class ApprovalStanding(Enum):
+    """Worth of a stored approval to the process that reads it."""
+
+    COUNTS = "counts"
+    UNKNOWN = "unknown"  # the approver is, by this process's configuration
+    VOID = "void"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +84,29 @@ def check_approver(approver: Approver, analyst_key: bytes, analysts: Collection[
         )
 
 
-def may_approve_now(
+def standing_of_approver(
     approval: Approval,
     analyst_key: bytes,
-    may_approve: Callable[[str, bytes], bool],
+    may_approve: Callable[[str, bytes], bool | None],
     names_of: Callable[[bytes], Collection[str]],
-) -> bool:
-    """Return whether the approver of a stored approval may give it today.
+) -> ApprovalStanding:
+    """Return the worth of a stored approval by the rights that its approver has today.
 
     Args:
       approval: of the study, not refused.
       analyst_key: the public key that has signed the study.
-      may_approve: tells of a name and a key whether they are an approver's.
+      may_approve: tells of a name and a key whether they are an approver's; None: they are unknown.
       names_of: returns the names that the operator gave to a key.
     """
     approver = Approver(approval.approver, approval.public_key)
     try:
         check_approver(approver, analyst_key, names_of(analyst_key))
     except ApprovalRefused:
-        return False
-    return may_approve(approver.name, approver.public_key)
+        return ApprovalStanding.VOID
+    allowed = may_approve(approver.name, approver.public_key)
+    if allowed is None:
+        return ApprovalStanding.UNKNOWN
+    return ApprovalStanding.COUNTS if allowed else ApprovalStanding.VOID
 
 
 def check_reason(text: str) -> str:
@@ -109,18 +123,29 @@ def is_refused(approval: Approval | None) -> bool:
     return approval is not None and approval.refused_unix_s > 0
 
 
-ApproverCheck = Callable[[Approval, bytes], bool]
-"""Returns whether the approver of a stored approval may approve studies of an analyst's key now."""
+ApproverCheck = Callable[[Approval, bytes], ApprovalStanding]
+"""Returns the worth of a stored approval by its approver's rights over studies of a key now."""
 
 
-def is_approved(
-    approval: Approval | None, signed: SignedStudy, digest: bytes, check: ApproverCheck
-) -> bool:
-    """Return whether an approval of a study stands: its signature and its approver's rights now."""
-    if approval is None or is_refused(approval):
-        return False
-    stands = is_approval(digest, approval.public_key, approval.signature)
-    return stands and check(approval, signed.public_key)
+def standing_of(
+    approval: Approval, signed: SignedStudy, digest: bytes, check: ApproverCheck
+) -> ApprovalStanding:
+    """Return the worth of a study's approval: by its signature, then by its approver's rights."""
+    if not is_approval(digest, approval.public_key, approval.signature):
+        return ApprovalStanding.VOID
+    return check(approval, signed.public_key)
+
+
+def void(store: Store, digest: bytes, approval: Approval, now_s: int) -> None:
+    """Forget an approval that does not count, of a study that has asked no device.
+
+    The audit log has an entry of it, before it is done.
+    """
+    event = AuditEvent(
+        now_s, "aggregator", "local", VOIDED, f"study {digest.hex()}", "local", "done"
+    )
+    store.audit.append(event)
+    store.management.void(digest, approval)
 
 
 def cancelled_end(store: Store, digest: bytes) -> End:

@@ -127,6 +127,12 @@ def has_begun(transcript: Transcript) -> bool:
     return any(isinstance(event, Asked) for event in transcript.recorded)
 
 
+def has_asked(store: Store, digest: bytes, repeat: Repeat | None) -> bool:
+    """Return whether a study has asked devices, in any epoch: it is too late for an approval."""
+    epochs = (0,) if repeat is None else repeat.indices
+    return any(has_begun(Transcript(store.log(digest, epoch))) for epoch in epochs)
+
+
 def cancel_epochs(
     store: Store,
     study_digest: bytes,

@@ -19,14 +19,17 @@ from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies.approvals import (
     ApprovalRefused,
+    ApprovalStanding,
     Approver,
     ApproverCheck,
     cancelled_end,
     check_approver,
     check_reason,
     is_refused,
+    standing_of,
+    void,
 )
-from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results
+from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results, has_asked
 from askance_aggregator.server.studies.outer_statements import (
     delta_of_results,
     outer_statements,
@@ -113,7 +116,7 @@ class StudyManager:
         random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
-        may_approve: ApproverCheck = lambda *_: False,
+        may_approve: ApproverCheck = lambda *_: ApprovalStanding.UNKNOWN,
     ) -> None:
         self._store = store
         self._fleet = fleet
@@ -370,7 +373,7 @@ class StudyManager:
     def approve(
         self, digest: bytes, approver: Approver, signature: bytes, analysts: Collection[str]
     ) -> StudyState:
-        """Let a study begin that waits for an approver; the first approval stands.
+        """Let a study begin that waits for an approver; the first approval that counts stands.
 
         Args:
           digest: of the study.
@@ -398,6 +401,7 @@ class StudyManager:
         ended = self._store.conclusion(digest)
         if ended is not None:
             return ended.state
+        self._void_stale(digest)
         approval = Approval(approver.name, approver.public_key, signature, self._now_s())
         if is_refused(self._store.management.approve(digest, approval)):
             raise ApprovalRefused("refused-before", "expected none, because the study was refused")
@@ -430,6 +434,15 @@ class StudyManager:
             return ended.state
         self._store.management.refuse(digest, approver.name, reason, self._now_s())
         return self.cancel(digest, owner)
+
+    def _void_stale(self, digest: bytes) -> None:
+        """Forget an approval that does not count here, while its study waits for one."""
+        found, signed = self._store.management.approval(digest), self._store.study(digest)
+        if found is None or signed is None or is_refused(found):
+            return
+        counts = standing_of(found, signed, digest, self._may_approve) is ApprovalStanding.COUNTS
+        if not counts and not has_asked(self._store, digest, read_terms(signed.study).repeat):
+            void(self._store, digest, found, self._now_s())
 
     def stop(self) -> None:
         """Release every study; open ones stay open in the store, to be resumed.

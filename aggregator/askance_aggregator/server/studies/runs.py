@@ -16,10 +16,12 @@ from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.studies.approvals import (
     EXPIRED,
+    ApprovalStanding,
     ApproverCheck,
     cancelled_end,
-    is_approved,
     is_refused,
+    standing_of,
+    void,
 )
 from askance_aggregator.server.studies.epochs import (
     EpochClock,
@@ -28,11 +30,13 @@ from askance_aggregator.server.studies.epochs import (
     EpochPaused,
     cancel_epochs,
     epoch_results,
+    has_asked,
     has_begun,
 )
 from askance_aggregator.server.studies.outer_statements import outer_statements
 from askance_aggregator.server.studies.submissions import Submission
 from askance_aggregator.store import Conclusion, LeaseLost, Store, StudyState
+from askance_aggregator.store.management import Approval
 from askance_aggregator.studies import Fleet, Outcome, Session, Transcript
 from askance_aggregator.studies.results import CANCELLED, End, cohort_seed, conclusion, unrun
 from askance_aggregator.studies.schedule import start_of
@@ -54,6 +58,11 @@ _DISK_S = 5.0  # before a disk that failed is tried again
 # Tries in a row, a minute in all, before reports of the study are not waited for any more. A device
 # delivers what it owes to all studies together: one that never goes on would hold up the others.
 _TRIES = 12
+
+_UNKNOWN_APPROVER = (
+    "a study waits: its approver is unknown to this replica; start all replicas again with the same"
+    " callers, or let another approver sign"
+)
 
 LOOK_S = 1.0
 """Seconds between two looks at the clock by a study that waits for its next epoch."""
@@ -261,42 +270,54 @@ class Run:
         Raises:
           ServiceStopped: the run stops.
         """
-        digest, signed = self.submission.digest, self.submission.signed
-        needs, management = self._approval_is_needed(), self._store.management
+        digest, needs, unknown = self.submission.digest, self._approval_is_needed(), None
         try:
             while not self._cancelled.is_set():
                 self._decided.clear()  # before all that it wakes for is looked at
-                approval = management.approval(digest)
+                approval = self._store.management.approval(digest)
                 if is_refused(approval):
                     self.cancel()
-                elif not needs or is_approved(approval, signed, digest, self._may_approve):
+                    continue
+                standing = None if approval is None else self._standing(approval)
+                if not needs or standing is ApprovalStanding.COUNTS:
                     return True
-                elif approval is not None:
-                    what = {"study": digest.hex()[:16], "approver": approval.approver}
-                    _LOGGER.warning("an approval does not count any more", extra=what)
-                    management.void(digest, approval)
-                elif self._stopping.is_set():
+                if approval is not None and standing is ApprovalStanding.VOID:
+                    self._warn_of(approval, "an approval does not count any more")
+                    void(self._store, digest, approval, self._now_s())
+                    continue
+                if approval is not None and approval != unknown:
+                    unknown = approval
+                    self._warn_of(approval, _UNKNOWN_APPROVER)
+                if self._stopping.is_set():
                     raise ServiceStopped("study: expected a running service, got a stopped one")
-                elif self.submission.terms.expires_unix_s <= self._now_s():
+                if self.submission.terms.expires_unix_s <= self._now_s():
                     return False
-                else:
-                    self._unapproved = True
-                    self._decided.wait(self._look_s)
+                self._unapproved = True
+                self._decided.wait(self._look_s)
         finally:
             self._unapproved = False
         return True
 
+    def _standing(self, approval: Approval) -> ApprovalStanding:
+        """Return the worth of the study's approval; an unknown approver is one elsewhere, or none.
+
+        Another replica may have been started with callers that this one does not have.
+        """
+        submission = self.submission
+        found = standing_of(approval, submission.signed, submission.digest, self._may_approve)
+        if found is ApprovalStanding.UNKNOWN and not self._store.replicas.others_need_approval():
+            return ApprovalStanding.VOID
+        return found
+
+    def _warn_of(self, approval: Approval, text: str) -> None:
+        study = self.submission.digest.hex()[:16]
+        _LOGGER.warning(text, extra={"study": study, "approver": approval.approver})
+
     def _approval_is_needed(self) -> bool:
         """Return whether the study needs an approval, by the rule of any replica."""
         rule = self._needs_approval or self._store.replicas.others_need_approval()
-        return rule and not self._has_asked()
-
-    def _has_asked(self) -> bool:
-        """Return whether devices were asked before, so that it is too late for an approval."""
-        repeat = self.submission.terms.repeat
-        epochs = (0,) if repeat is None else repeat.indices
-        logs = (self._store.log(self.submission.digest, epoch) for epoch in epochs)
-        return any(has_begun(Transcript(log)) for log in logs)
+        digest, repeat = self.submission.digest, self.submission.terms.repeat
+        return rule and not has_asked(self._store, digest, repeat)
 
     def _expire(self) -> Conclusion:
         """Make durable the end of a study that no approver has signed in time."""

@@ -40,8 +40,9 @@ def test_who_may_approve_is_known_by_name_and_key(tmp_path: Path) -> None:
     text = row("bob", FIRST, "approver") + row("ann", SECOND, "analyst")
     callers = Callers(frozenset, configured(tmp_path, text).callers.named)
     assert callers.may_approve("bob", FIRST)
-    for name, key in (("bob", SECOND), ("eve", FIRST), ("ann", SECOND), ("bob", bytes(32))):
-        assert not callers.may_approve(name, key)
+    assert callers.may_approve("ann", SECOND) is False
+    for name, key in (("bob", SECOND), ("eve", FIRST), ("bob", bytes(32))):
+        assert callers.may_approve(name, key) is None, "not known by that name"
 
 
 def test_without_the_table_the_analysts_are_the_only_callers(tmp_path: Path) -> None:

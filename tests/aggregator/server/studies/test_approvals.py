@@ -13,12 +13,13 @@ from askance_aggregator.analyst.export import SeriesExport, StudyExport
 from askance_aggregator.analyst.verification import verify, verify_series
 from askance_aggregator.server.studies import (
     ApprovalRefused,
+    ApprovalStanding,
     Approver,
     SubmissionLimits,
     UnknownStudy,
-    may_approve_now,
+    standing_of_approver,
 )
-from askance_aggregator.store import ListedState, StudyQuery, StudyState
+from askance_aggregator.store import ListedState, StudyQuery, StudyState, every_entry
 from askance_aggregator.store.management import Approval
 from askance_aggregator.store.replicas import SoleReplica
 from askance_client.codec import digest_of
@@ -98,14 +99,21 @@ def test_an_approval_counts_if_its_approver_may_approve_when_the_study_begins(
         management = deployment.disk.store.management
         stale = Approval("bob", BOB.public_key, sign_approval(digest, BOB_KEY), NOW_S)
         management.approve(digest, stale)  # by a process that did not come to begin it
+        before = [entry.event.action for entry in every_entry(deployment.disk.store.audit)]
         deployment.may_approve = lambda approval, analyst: (
-            (approval.approver, analyst) != ("bob", PUBLIC)
+            ApprovalStanding.VOID
+            if (approval.approver, analyst) == ("bob", PUBLIC)
+            else ApprovalStanding.COUNTS
         )
         await deployment.restart()
         await all_check_in(deployment)
         assert stands(deployment, second)[:2] == ("DONE", "done")
         assert stands(deployment, digest)[:2] == ("OPEN", "awaiting-approval")
         assert deployment.manager.status(digest, PUBLIC).approval is None
+        entries = [entry.event for entry in every_entry(deployment.disk.store.audit)][len(before) :]
+        assert [(one.action, one.subject, one.outcome) for one in entries] == [
+            ("study approval-void", f"study {digest.hex()}", "done")
+        ]
         charged = sum(map(len, charges(deployment)))
         deployment.manager.approve(digest, EVE, sign_approval(digest, EVE_KEY), ANALYST)
         await deployment.settle()
@@ -132,26 +140,93 @@ def test_a_study_waits_while_another_replica_has_the_rule(
     run_in(scenario)
 
 
+def test_an_approver_whom_another_replica_knows_is_not_forgotten(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The replica that drives the study does not know bob: it waits, and says why once."""
+    monkeypatch.setattr(SoleReplica, "others_need_approval", lambda _: True)
+
+    async def scenario(deployment: Deployment) -> None:
+        digest, second = (deployment.manager.submit(study(purpose=text)) for text in ("a", "b"))
+        await deployment.settle()
+        deployment.manager.stop()
+        management = deployment.disk.store.management
+        for one in (digest, second):  # through the other replica
+            management.approve(
+                one, Approval("bob", BOB.public_key, sign_approval(one, BOB_KEY), NOW_S)
+            )
+        deployment.may_approve = lambda approval, _: (
+            ApprovalStanding.UNKNOWN if approval.approver == "bob" else ApprovalStanding.COUNTS
+        )
+        await deployment.restart()
+        await all_check_in(deployment)
+        deployment.clock.advance(3_600)
+        await all_check_in(deployment)
+        found = deployment.manager.status(digest, PUBLIC).approval
+        assert found is not None
+        assert (found.approver, sum(map(len, charges(deployment)))) == ("bob", 0)
+        warned = [one for one in caplog.records if "unknown to this replica" in one.message]
+        assert [vars(one)["approver"] for one in warned] == ["bob", "bob"]
+        assert {vars(one)["study"] for one in warned} == {digest.hex()[:16], second.hex()[:16]}
+
+        deployment.manager.approve(second, EVE, sign_approval(second, EVE_KEY), ANALYST)
+        await deployment.settle()
+        await all_check_in(deployment)
+        assert stands(deployment, second)[:2] == ("DONE", "done")
+        actions = [entry.event for entry in every_entry(deployment.disk.store.audit)]
+        assert ("study approval-void", f"study {second.hex()}") in {
+            (a.action, a.subject) for a in actions
+        }
+
+        deployment.may_approve = lambda *_: ApprovalStanding.COUNTS
+        await deployment.restart()  # with the callers of the other replica
+        await all_check_in(deployment)
+        assert stands(deployment, digest)[:2] == ("DONE", "done")
+
+    run_in(scenario, limits=RULE)
+
+
+def test_an_approval_of_a_study_that_has_asked_is_not_replaced(run_in: RunIn) -> None:
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        approve(deployment, digest)
+        await deployment.settle()
+        await deployment.phones[0].check_in()
+        deployment.may_approve = lambda *_: ApprovalStanding.VOID
+        await deployment.restart()
+        deployment.manager.approve(digest, EVE, sign_approval(digest, EVE_KEY), ANALYST)
+        found = deployment.manager.status(digest, PUBLIC).approval
+        assert found is not None
+        assert found.approver == "bob"
+        await deployment.settle()
+
+    run_in(scenario, limits=RULE)
+
+
 @pytest.mark.parametrize(
-    ("approver", "names", "rights", "stands_now"),
+    ("approver", "names", "rights", "standing"),
     [
-        (BOB, {"ann"}, {("bob", BOB.public_key)}, True),
-        (BOB, {"ann"}, {("bob", EVE.public_key)}, False),
-        (BOB, {"ann"}, set(), False),
-        (BOB, {"ann", "Bob"}, {("bob", BOB.public_key)}, False),
-        (Approver("bob", PUBLIC), {"ann"}, {("bob", PUBLIC)}, False),
+        (BOB, {"ann"}, {("bob", BOB.public_key): True}, ApprovalStanding.COUNTS),
+        (BOB, {"ann"}, {("bob", EVE.public_key): True}, ApprovalStanding.UNKNOWN),
+        (BOB, {"ann"}, {}, ApprovalStanding.UNKNOWN),
+        (BOB, {"ann"}, {("bob", BOB.public_key): False}, ApprovalStanding.VOID),
+        (BOB, {"ann", "Bob"}, {("bob", BOB.public_key): True}, ApprovalStanding.VOID),
+        (Approver("bob", PUBLIC), {"ann"}, {("bob", PUBLIC): True}, ApprovalStanding.VOID),
     ],
 )
 def test_an_approver_is_checked_by_the_names_and_roles_of_today(
-    approver: Approver, names: set[str], rights: set[tuple[str, bytes]], stands_now: bool
+    approver: Approver,
+    names: set[str],
+    rights: dict[tuple[str, bytes], bool],
+    standing: ApprovalStanding,
 ) -> None:
-    found = may_approve_now(
+    found = standing_of_approver(
         Approval(approver.name, approver.public_key, b"", 1),
         PUBLIC,
-        lambda name, key: (name, key) in rights,
+        lambda name, key: rights.get((name, key)),
         lambda key: names if key == PUBLIC else set(),
     )
-    assert found is stands_now
+    assert found is standing
 
 
 REFUSALS: dict[str, tuple[Approver, Callable[[bytes], bytes], str]] = {

@@ -23,6 +23,7 @@ from askance_aggregator.server.studies import (
     runs,
     submissions,
 )
+from askance_aggregator.server.studies.approvals import ApprovalStanding
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.server.studies.submissions import understand
 from askance_aggregator.store import SqliteStore, StudyQuery, StudyState
@@ -376,7 +377,7 @@ class TestFailingDisks:
             *(submission, store, fleet, SILENT, lambda _: None),
             now_s=lambda: 0,
             needs_approval=False,
-            may_approve=lambda *_: False,
+            may_approve=lambda *_: ApprovalStanding.UNKNOWN,
         )
         run.start()
         assert suspended.wait(30)

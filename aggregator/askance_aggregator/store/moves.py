@@ -244,7 +244,7 @@ def move(source: MoveEnd, target: MoveEnd, new: MoveEnd, context: MoveContext) -
         context.note(AuditLog(source), "begun")
         try:
             done = _copy_verified(source, target, shared, context)
-        except AskanceError as error:
+        except (AskanceError, KeyboardInterrupt) as error:
             with suppress(StoreError):  # the first failure is the one to show
                 context.note(AuditLog(source), f"failed: {type(error).__name__}")
             raise

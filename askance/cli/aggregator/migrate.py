@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from askance_aggregator.server.process.moved_store import MovedStore
 
 _ACTION = "migrate"
+_UNNOTED = (
+    "the move cannot be noted there; a backup from before it can be restored and served unnoticed",
+    "the note of a move that failed stays there; restore needs --before-move",
+)
 _MIGRATES = (
     "Applies the steps that the store's schema lacks, one transaction each. Stop the aggregator, on"
     " PostgreSQL all replicas, and back up the store first: no step is applied while a process"
@@ -69,14 +73,18 @@ def _migrate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _note_in_folder(moved: MovedStore, configuration: Path) -> None:
-    """Note a move beside the configuration, for `serve` and `restore`."""
+def _note_in_folder(moved: MovedStore | None, folder: Path) -> None:
+    """Note the last move in the configuration's folder, for `serve` and `restore`; None: none."""
+    from askance_aggregator.server.process.moved_store import MovedStore
+
     try:
-        moved.write(configuration.parent)
+        if moved is None:
+            MovedStore.forget(folder)
+        else:
+            moved.write(folder)
     except OSError as error:
         print(
-            f"askance: warning: {configuration.parent}: the move cannot be noted there"
-            f" ({error.strerror}); a backup from before it can be restored and served unnoticed",
+            f"askance: warning: {folder}: {_UNNOTED[moved is None]} ({error.strerror})",
             file=sys.stderr,
         )
 
@@ -102,15 +110,18 @@ def _move(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Failure(2, "usage", f"--to: {error}") from None
     source = configuration_of(arguments).store
-    subject, before = f"from {source} to {target}", MovedStore.read(arguments.config.parent)
+    folder: Path = arguments.config.parent
+    subject, before = f"from {source} to {target}", MovedStore.read(folder)
 
     def note(log: AuditLog, outcome: str) -> None:
         if outcome == BEGUN and before is not None:
             before.check(log, f"store {source}")
+        if outcome.startswith("failed"):  # nothing was moved
+            _note_in_folder(before, folder)
         record_command(log, _ACTION, subject, now_s=system_now_s, outcome=outcome)
         entry = log.head() if outcome == BEGUN else None
         if entry is not None:  # in every store that goes on from here, and in none of before
-            _note_in_folder(MovedStore.of(entry, str(target), system_now_s()), arguments.config)
+            _note_in_folder(MovedStore.of(entry, str(target), system_now_s()), folder)
 
     with working("moving the store") as show:
         context = MoveContext(os.urandom(MOVE_ID_BYTES), system_now_s(), note, show)

@@ -5,6 +5,10 @@ backup. The note has the entry's number and digest. A backup that was made befor
 copy of the old file, has another entry of that number, or none: serving from it while the moved
 store is served would be two aggregators with one identity.
 
+The note is written before the first row is copied, and withdrawn if the move fails: the store is
+then as it was. A process that is killed in between leaves it, also where nothing was moved yet; the
+move is then done by the same command.
+
 The note is in the folder whose configuration the command was given, and in those that
 `init --replica` makes of it. A folder without the note knows nothing of a move.
 """

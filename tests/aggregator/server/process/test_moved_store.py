@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -93,6 +94,31 @@ def test_a_backup_from_before_a_move_is_refused_unless_the_moved_store_is_given_
     again = ran("aggregator", "restore", backup, *config, "--store", target, "--before-move")
     assert again.returncode == 0, again.stderr
     assert MovedStore.read(fresh.folder) is None
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_a_move_that_failed_leaves_the_note_of_before(
+    noted: bool, fresh: AggregatorHome, postgresql: PostgresqlServer, tmp_path: Path
+) -> None:
+    """A backup from before it is restored, for nothing was moved."""
+    config, store = ("--config", fresh.configuration), fresh.folder / "store.sqlite"
+    backup, restored = tmp_path / "backup", f"sqlite:///{tmp_path / 'restored.sqlite'}"
+    assert ran("aggregator", "backup", backup, *config).returncode == 0
+    before = None
+    if noted:
+        with closing(SqliteStore.open(store)) as opened:
+            before = entry_of(opened.audit, "ops")
+        before.write(fresh.folder)
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DROP TRIGGER audit_is_not_changed")
+        connection.execute("UPDATE audit SET line = replace(line, 'begun', 'done!') WHERE number=1")
+    failed = ran("aggregator", "migrate", "--to", postgresql.new_database(), *config)
+    assert failed.returncode == 1
+    assert "audit entry 1: expected the digest of its line" in failed.stderr
+    assert MovedStore.read(fresh.folder) == before
+    if not noted:
+        done = ran("aggregator", "restore", backup, *config, "--store", restored)
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_that_cannot_be_written_is_warned_of(

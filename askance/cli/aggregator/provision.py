@@ -7,11 +7,13 @@ import io
 import os
 import re
 import shlex
+import shutil
 import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,12 +113,10 @@ def _provision(arguments: argparse.Namespace) -> int:
         closing(configuration.store.open_beside()) as store,
         recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
     ):
-        store.register.keep_token(token.token_id, token.devices, token.ends_unix_s, tags)
-        try:
-            write_site(out, site, files, system_now_s())
-        except BaseException:
-            store.register.revoke_token(token.token_id)
-            raise
+        keep = partial(
+            store.register.keep_token, token.token_id, token.devices, token.ends_unix_s, tags
+        )
+        write_site(out, site, files, system_now_s(), keep)
     if arguments.json:
         result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
         result["tags"] = sorted(set(tags))
@@ -184,37 +184,77 @@ def write_site(
     site: str,
     files: Mapping[str, bytes],
     now_s: int,
+    keep_token: Callable[[], None],
     write: Callable[[Path, bytes], None] = write_private,
 ) -> None:
     """Write the files, each of mode 0600, into a new folder or archive: whole, or not at all.
 
-    They are written beside and moved into place when they are on the disk.
+    They are written beside and moved into place when they are on the disk. The token is valid from
+    the last step on: what a process that was killed has left enrolls no device.
 
     Args:
       out: the folder, or the archive by its name's end.
       site: name of the folder in an archive.
       files: by name.
       now_s: time of an archive's entries, in Unix seconds.
+      keep_token: makes the token valid; if it raises, what was written is removed.
       write: makes a file durably.
 
     Raises:
       Failure: the disk says no, or something came to be at `out` meanwhile; nothing is left.
     """
+    made = [folder for folder in out.parents if not folder.exists()]
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".askance-", dir=out.parent) as folder:
-            beside = Path(folder, out.name)
-            if out.name.endswith(_ARCHIVES):
-                write(beside, _archive(site, files, now_s))
-                os.link(beside, out)  # unlike a renaming it overwrites nothing
+        _write_whole(out, site, files, now_s, write)
+        try:
+            sync(out.parent)
+            keep_token()
+        except BaseException:
+            if out.is_dir():
+                shutil.rmtree(out)
             else:
-                beside.mkdir(mode=0o700)
-                for name, data in files.items():
-                    write(beside / name, data)
-                beside.rename(out)
-        sync(out.parent)
-    except OSError as error:
-        raise Failure(2, "bad-input", f"{out}: cannot be made: {error.strerror}") from None
+                out.unlink()
+            raise
+    except BaseException as error:
+        with suppress(OSError):  # a folder that has got another file stays
+            for folder in made:
+                folder.rmdir()
+        if isinstance(error, OSError):
+            text = f"{out}: cannot be made: {error.strerror}"
+            raise Failure(2, "bad-input", text) from None
+        raise
+
+
+def _write_whole(
+    out: Path,
+    site: str,
+    files: Mapping[str, bytes],
+    now_s: int,
+    write: Callable[[Path, bytes], None],
+) -> None:
+    """Write a site's folder or archive; raise OSError, and leave nothing at `out`."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".askance-", dir=out.parent) as folder:
+        beside = Path(folder, out.name)
+        if out.name.endswith(_ARCHIVES):
+            write(beside, _archive(site, files, now_s))
+            _put_new(beside, out)
+        else:
+            beside.mkdir(mode=0o700)
+            for name, data in files.items():
+                write(beside / name, data)
+            beside.rename(out)
+
+
+def _put_new(file: Path, to: Path) -> None:
+    """Move a file to a path where none is; unlike a renaming alone it overwrites nothing."""
+    try:
+        os.link(file, to)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        to.touch(mode=0o600, exist_ok=False)
+        file.rename(to)
 
 
 def _archive(site: str, files: Mapping[str, bytes], now_s: int) -> bytes:

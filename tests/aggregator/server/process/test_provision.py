@@ -16,6 +16,7 @@ import pytest
 from askance.cli.aggregator.provision import write_site
 from askance.cli.output import Failure
 from askance_aggregator.server.process.home import AggregatorHome
+from askance_client.errors import StoreError
 from tests.aggregator.server.process.conftest import PATIENCE_S, command, ran, serving
 from tests.commands import OF_THE_DEVICE, run_command
 
@@ -136,6 +137,36 @@ def test_what_a_site_could_not_start_with_is_refused_and_no_token_is_made(
     assert "active" not in ran("aggregator", "token", "list", *config(fresh)).stdout
 
 
+def unneeded() -> None:
+    raise AssertionError("a token was kept")
+
+
+@pytest.mark.parametrize("name", ["berlin", "berlin.tar.gz"])
+def test_a_token_is_kept_when_the_site_is_in_place_and_a_failure_then_leaves_nothing(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a file system that has no hard links."""
+    out, files, seen = tmp_path / "new" / name, {"token": b"a secret"}, list[list[str]]()
+
+    def keep() -> None:
+        seen.append([one.name for one in out.parent.iterdir()])
+        if len(seen) == 1:
+            raise StoreError("store: a full disk")
+
+    def no_link(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_link)
+    with pytest.raises(StoreError, match="a full disk"):
+        write_site(out, "berlin", files, 1, keep)
+    assert list(tmp_path.iterdir()) == []
+    write_site(out, "berlin", files, 1, keep)
+    assert seen == [[name], [name]], "a token was valid before its site was in place"
+    with pytest.raises(Failure, match=f"{name}: cannot be made: "):
+        write_site(out, "berlin", files, 1, unneeded)
+    assert [one.name for one in out.parent.iterdir()] == [name]
+
+
 @pytest.mark.parametrize("name", ["berlin", "berlin.tar.gz"])
 def test_a_disk_that_fails_leaves_no_part_of_a_site(tmp_path: Path, name: str) -> None:
     """Let each write fail, before it has made anything or with half of a file written."""
@@ -153,12 +184,12 @@ def test_a_disk_that_fails_leaves_no_part_of_a_site(tmp_path: Path, name: str) -
                 path.write_bytes(data)
 
             with pytest.raises(Failure, match=f"{name}: cannot be made: No space left on device"):
-                write_site(tmp_path / name, "berlin", files, 1, write)
+                write_site(tmp_path / "new" / "sites" / name, "berlin", files, 1, unneeded, write)
             assert list(tmp_path.iterdir()) == []
     (tmp_path / name).mkdir()
     (tmp_path / name / "another's").touch()
     with pytest.raises(Failure, match="cannot be made: "):
-        write_site(tmp_path / name, "berlin", files, 1)
+        write_site(tmp_path / name, "berlin", files, 1, unneeded)
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
@@ -179,9 +210,9 @@ def test_a_site_that_cannot_be_written_has_no_token(
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "sites/berlin: cannot be made: File too large" in done.stderr
-    assert list(out.parent.iterdir()) == []
+    assert not out.parent.exists()
     listed = json.loads(ran("aggregator", "token", "list", "--json", *config(fresh)).stdout)
-    assert [one["state"] for one in listed["tokens"]] == ["revoked"]
+    assert listed["tokens"] == []
     shown = ran("aggregator", "audit", "show", *config(fresh)).stdout
     assert "failed: bad-input" in shown
 

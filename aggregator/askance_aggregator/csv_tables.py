@@ -30,10 +30,16 @@ def csv_table(
 
     Args:
       rows: values by column; None and a column that is left out are empty cells.
-      columns: in their order; default: those of the first row.
+      columns: in their order; default: those of the first row, and no row has others.
       line_end: behind each line.
+
+    Raises:
+      ValueError: a row has a column that the first one lacks.
     """
     names: list[Any] = list(columns or (rows[0] if rows else ()))
+    more = () if columns else sorted({name for row in rows for name in row} - {*names})
+    if more:
+        raise ValueError(f"rows: expected the columns of the first row, got {', '.join(more)} too")
     lines, text = list[str](), io.StringIO()
     writer = csv.writer(text, lineterminator=_QUOTED)
     for values in (names, *([row.get(name) for name in names] for row in rows)):

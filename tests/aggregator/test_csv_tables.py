@@ -50,6 +50,14 @@ def test_a_cell_is_no_formula_and_a_number_stays(value: object, cell: str) -> No
     assert (head, found) == ("'=title", cell)
 
 
+def test_no_column_of_a_later_row_is_lost() -> None:
+    rows = [{"a": 1, "b": 2}, {"a": 3}]
+    assert csv_table(rows) == "a,b\n1,2\n3,\n"
+    with pytest.raises(ValueError, match="columns of the first row, got b, c too"):
+        csv_table([{"a": 1}, {"b": 2}, {"c": 3}])
+    assert csv_table([{"a": 1}, {"a": 2, "b": 3}], ["a"]) == "a\n1\n2\n"
+
+
 @given(st.text(st.sampled_from("'=+-@＝\t\r\n1a, \""), max_size=6))
 def test_each_text_is_read_back_by_the_rule(text: str) -> None:
     table = csv_table([{"title": text, "more": "x"}])

@@ -42,7 +42,7 @@ class _Frame:
         return self.height - self.top - self.bottom
 
     @property
-    def floor(self) -> int:
+    def base(self) -> int:
         return self.height - self.bottom
 
     def across(self, y: float, kind: str) -> Markup:
@@ -57,7 +57,7 @@ class _Frame:
 
     def up(self, value: float, top: float) -> float:
         """Return the height of a value on an axis from 0 to `top`."""
-        return self.floor - self.high * value / top
+        return self.base - self.high * value / top
 
     def whole_grid(self, ticks: Sequence[float]) -> Iterator[Markup]:
         """Return the grid of whole numbers among ticks from 0."""
@@ -84,7 +84,7 @@ def bar_chart(title: str, bars: Sequence[ChartBar], below: str) -> Markup:
     """
     frame = _Frame(40, 6, 16, 40)
     ticks = nice_ticks(max(bar.value for bar in bars), 3)
-    each, floor = frame.wide / len(bars), frame.floor
+    each, base = frame.wide / len(bars), frame.base
     drawn = [*frame.whole_grid(ticks)]
     for place, bar in enumerate(bars):
         size = frame.high * bar.value / ticks[-1]
@@ -92,19 +92,19 @@ def bar_chart(title: str, bars: Sequence[ChartBar], below: str) -> Markup:
         middle = x + width / 2
         if bar.value:
             drawn += [
-                element("rect", x=x, y=floor - size, width=width, height=size, rx=2, class_="bar"),
+                element("rect", x=x, y=base - size, width=width, height=size, rx=2, class_="bar"),
                 element(
                     "text",
                     count_text(bar.value),
                     x=middle,
-                    y=floor - size - 4,
+                    y=base - size - 4,
                     text_anchor="middle",
                 ),
             ]
         drawn.append(
-            element("text", bar.short or bar.label, x=middle, y=floor + 15, text_anchor="middle")
+            element("text", bar.short or bar.label, x=middle, y=base + 15, text_anchor="middle")
         )
-    drawn.append(frame.across(floor, "axis"))
+    drawn.append(frame.across(base, "axis"))
     centre = frame.left + frame.wide / 2
     drawn.append(element("text", below, x=centre, y=frame.height - 6, text_anchor="middle"))
     return chart(title, frame.width, frame.height, *drawn)
@@ -149,7 +149,7 @@ def line_chart(title: str, series: Sequence[Series], span_s: int) -> Markup:
             if age <= span_s
         )
         drawn.append(element("polyline", points=points, class_=kind))
-    drawn.append(frame.across(frame.floor, "axis"))
+    drawn.append(frame.across(frame.base, "axis"))
     return chart(title, frame.width, frame.height, *drawn)
 
 
@@ -161,7 +161,7 @@ def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
     """
     frame = _Frame(52, 8, 12, 34, *(() if len(rounds) <= _FEW else (_WIDE,)))
     ticks = nice_ticks(max(one.asked for one in rounds), 3)
-    each, floor = frame.wide / len(rounds), frame.floor
+    each, base = frame.wide / len(rounds), frame.base
     wide = min(each * (1 - _ROUND_GAP), _WIDEST)
     step = -(-len(rounds) // _LABELS)
     drawn = [*frame.whole_grid(ticks)]
@@ -169,11 +169,11 @@ def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
         x = frame.left + each * (place + 0.5) - wide / 2
         for number, kind in ((one.asked, "asked"), (one.answered, "bar")):
             size = frame.high * min(number, ticks[-1]) / ticks[-1]
-            drawn.append(element("rect", x=x, y=floor - size, width=wide, height=size, class_=kind))
+            drawn.append(element("rect", x=x, y=base - size, width=wide, height=size, class_=kind))
         if place % step == 0:
             middle, label = x + wide / 2, str(one.number)
-            drawn.append(element("text", label, x=middle, y=floor + 14, text_anchor="middle"))
-    drawn.append(frame.across(floor, "axis"))
+            drawn.append(element("text", label, x=middle, y=base + 14, text_anchor="middle"))
+    drawn.append(frame.across(base, "axis"))
     below = "round; outline: users asked, filled: answers"
     drawn.append(element("text", below, x=frame.left, y=frame.height - 4))
     title = f"Users asked and answers of {counted(len(rounds), 'round')}"

@@ -73,14 +73,12 @@ class KeptAccount:
       counted: number of the last release that it counts.
       releases: number of releases that it counts.
       state: of an `OuterAccount`, without its questions.
-      is_anew: whether it was begun from the first release on, so that no kept question is of it.
     """
 
     version: str
     counted: int
     releases: int
     state: bytes
-    is_anew: bool = False
 
 
 class OuterReleases:
@@ -188,6 +186,8 @@ class OuterReleases:
         after: KeptAccount,
         questions: Mapping[bytes, bytes],
         figures: str | None,
+        *,
+        is_anew: bool = False,
     ) -> bool:
         """Replace the account, if it is still the one before; return whether it was.
 
@@ -196,6 +196,8 @@ class OuterReleases:
           after: with more releases, or begun anew.
           questions: states of the questions that these releases are of.
           figures: JSON object; None: the ones that are kept stay.
+          is_anew: whether `after` was begun from the first release on, so that no kept question is
+            of it.
         """
         old = before.version, before.counted, before.releases
         new = after.version, after.counted, after.releases, after.state
@@ -208,7 +210,7 @@ class OuterReleases:
             ).rowcount
             if not kept:
                 return False
-            if after.is_anew:
+            if is_anew:
                 execute("DELETE FROM outer_questions", ())
             for question, state in questions.items():
                 execute("DELETE FROM outer_questions WHERE question = ?", (question,))

@@ -87,8 +87,8 @@ def test_an_account_is_replaced_only_if_it_is_the_one_that_was_read(store: Store
         b"c",
         None,
     ]
-    anew = KeptAccount("2.1", 1, 1, b"anew", is_anew=True)
-    assert outer.keep_account(both, anew, {b"r" * 32: b"d"}, None)
+    anew = KeptAccount("2.1", 1, 1, b"anew")
+    assert outer.keep_account(both, anew, {b"r" * 32: b"d"}, None, is_anew=True)
     assert [outer.question_state(q) for q in (bytes(32), b"r" * 32)] == [None, b"d"]
     assert outer.figures() == {"users": 3}
 

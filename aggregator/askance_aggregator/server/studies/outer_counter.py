@@ -94,8 +94,9 @@ class OuterCounter:
             figures = None
             if not releases.releases(last, most=1):
                 figures = json.dumps(asdict(account.figures(self._store.population())))
-            after = KeptAccount(_version(), last, account.releases, account.state(), is_anew)
-            if releases.keep_account(kept, after, account.take_questions(), figures):
+            after = KeptAccount(_version(), last, account.releases, account.state())
+            questions = account.take_questions()
+            if releases.keep_account(kept, after, questions, figures, is_anew=is_anew):
                 entered += len(page)
             kept = releases.account()  # of another counter, if that was first
         return entered

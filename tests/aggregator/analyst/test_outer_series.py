@@ -28,6 +28,7 @@ from askance_aggregator.analyst.submission import Every
 from askance_aggregator.reports.guarantees import series_guarantee_text
 from askance_aggregator.studies import Transcript
 from askance_aggregator.studies.outer_series import outer_series_json
+from askance_aggregator.studies.series_report import series_report
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.conftest import ServedManager
 from tests.aggregator.analyst.test_epochs import Clock
@@ -86,6 +87,20 @@ def test_a_series_states_what_its_last_epoch_does(handle: StudyHandle) -> None:
     assert found["outer_so_far"] == last["outer_so_far"]
     assert found["outer_signed"] == last["outer_signed"]
     assert [one["outer_so_far"]["results"] for one in found["epochs"]] == [1, 2]
+
+
+def test_a_series_of_one_epoch_states_what_readers_learn(handle: StudyHandle) -> None:
+    series = handle.series()
+    report = series_report(replace(series, epochs=series.epochs[:1]), every=False)
+    assert report.guarantees.startswith(
+        "Towards readers of the first result of this study so far, whatever ends it: at most 0."
+    )
+    assert "Of all 4 that are signed, as long as each has 200 answers" in report.guarantees
+
+
+def test_an_export_without_an_epoch_is_not_verified(export: SeriesExport) -> None:
+    with pytest.raises(VerificationFailed, match="1 epoch that had ended when it was written"):
+        verify_series(replace(export, epochs=()))
 
 
 def test_commands_print_it(

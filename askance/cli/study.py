@@ -581,7 +581,10 @@ def _approve(arguments: argparse.Namespace) -> int:
 def _refuse(arguments: argparse.Namespace) -> int:
     with connected(arguments) as aggregator:
         handle = aggregator.study(arguments.id)
-        return _print_state(handle, handle.refuse(arguments.reason).name.lower(), arguments)
+        state = handle.refuse(arguments.reason)
+        if state.name in ("DONE", "FAILED"):  # before it could be refused
+            _still_open(state, "refused")
+        return _print_state(handle, state.name.lower(), arguments)
 
 
 def _still_open(state: StudyState, word: str) -> str:

@@ -14,7 +14,7 @@ from askance.cli import main
 from askance_aggregator.analyst import CallRefused, connect
 from askance_aggregator.server.callers import Role
 from askance_aggregator.server.studies import SubmissionLimits
-from askance_aggregator.store import SqliteStore
+from askance_aggregator.store import Conclusion, SqliteStore, StudyState
 from askance_client.codec import digest_of
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, served, signed_study
 from tests.askance.console.consoles import console_of
@@ -133,6 +133,22 @@ def test_a_decision_is_refused(
         assert main(["study", words[0], study, *words[1:], *where]) in (1, 2)
         found = json.loads(capsys.readouterr().out)["failure"]["reason"]
         assert found == reason, (role, words)
+
+
+@pytest.mark.parametrize("state", [StudyState.DONE, StudyState.FAILED])
+def test_a_study_that_has_ended_is_not_refused(
+    aggregator: tuple[str, str],
+    store: SqliteStore,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    state: StudyState,
+) -> None:
+    address, study = aggregator
+    where = ["--aggregator", address, "--key", key_file(tmp_path, Role.APPROVER)]
+    store.conclude(bytes.fromhex(study), Conclusion(state, "done", "", "{}", 9))
+    assert main(["study", "refuse", study, "--reason", "too late", *where]) == 1
+    error = f"study: expected one that is open, got one that is {state.name.lower()}"
+    assert error in capsys.readouterr().err
 
 
 def test_an_administrator_cannot_approve_an_own_study(aggregator: tuple[str, str]) -> None:

@@ -190,6 +190,7 @@ def _definition(table: TomlTable, path: Path) -> StudyDefinition:
         keep = Keep(given["reports_days"], given["results_days"])
     except InvalidParameter as error:
         raise InvalidParameter(f"{path}: keep: {error}") from None
+    _check_tables(table)
     every = None if given["every"] is None else Every(given["every"], given["epochs"])
     table.finish()
     try:
@@ -256,6 +257,15 @@ def _read_options(table: TomlTable) -> dict[str, Any]:
             value = read(option.name, _READERS[option.kind])
         found[option.name] = option.default if value is None else value
     return found
+
+
+def _check_tables(table: TomlTable) -> None:
+    """Refuse a key that stands above all tables and belongs in one."""
+    outside = {option.name for option in OPTIONS if not option.table}
+    for option in OPTIONS:
+        if option.table and option.name in table.content.keys() - outside:
+            place = table.place(option.name)
+            raise InvalidParameter(f"{place}: expected it in [{option.table}], got it in no table")
 
 
 def _learner(table: TomlTable, schema: Schema) -> Learner[Any]:

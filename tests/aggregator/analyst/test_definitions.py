@@ -69,6 +69,20 @@ def test_all_that_it_may_say(file: Path) -> None:
     assert question.tau == Fraction(1, 20)
 
 
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("least_answers = 100", "least_answers: expected it in [rounds], got it in no table"),
+        ("epochs = 4", "epochs: expected it in [repeat], got it in no table"),
+        ('tags = ["eu"]', "tags: expected it in [population], got it in no table"),
+    ],
+)
+def test_a_key_above_its_table_is_told_where_it_belongs(file: Path, line: str, place: str) -> None:
+    file.write_text(f"{LEAST}{line}\n")
+    with pytest.raises(InvalidParameter, match=re.escape(f"study.toml: {place}")):
+        read_definition(file)
+
+
 def test_what_it_means_when_it_says_little(file: Path) -> None:
     file.write_text(LEAST)
     definition = read_definition(file)

@@ -149,7 +149,6 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "epoch {}: result: expected {} as of its epochs, found another",
             "result: expected {} as of its epochs, found another",
             "result: expected {} as replayed, found another",
-            "study: expected it signed by a given key, found another key",
             "study: expected its analyst's signature over it, found none",
             "transcript: expected a header in line 1, found another event",
             "transcript: expected one that can be replayed, found another ({})",

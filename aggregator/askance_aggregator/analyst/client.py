@@ -50,6 +50,7 @@ from askance_aggregator.analyst.results import (
     epoch_indices,
     no_epochs,
 )
+from askance_aggregator.analyst.signed_counts import keys_text
 from askance_aggregator.analyst.submission import Every, sign_submission, tagged_population
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
@@ -619,8 +620,9 @@ class StudyHandle:
             raise RemoteProtocolError("export: expected the study that was asked for")
         keys, counts = ours.counts_keys, found.counts
         if keys and (counts is None or counts.public_key not in keys):
-            other = "none" if counts is None else counts.public_key.hex()
-            raise RemoteProtocolError(f"export: expected counts signed by a given key, got {other}")
+            other = "no signature" if counts is None else counts.public_key.hex()
+            known = keys_text(keys)
+            raise RemoteProtocolError(f"export: expected counts signed by {known}, got {other}")
         if keys and not (counts and counts.holds(found.digest, epoch, found.lines)):
             raise RemoteProtocolError("export: expected a signature that holds, got a wrong one")
         return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
@@ -44,6 +44,11 @@ class CountsSignature:
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+def keys_text(keys: Collection[bytes]) -> str:
+    """Format the keys one of which an error expected."""
+    return " or ".join(key.hex() for key in sorted(keys)) or "one of no keys"
 
 
 class CountsSigner:

@@ -18,7 +18,7 @@ from typing import Any
 from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
-from askance_aggregator.analyst.signed_counts import CountsSignature
+from askance_aggregator.analyst.signed_counts import CountsSignature, keys_text
 from askance_aggregator.encoding import query_from_bytes, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
@@ -189,7 +189,8 @@ def _verify(
 ) -> Verification:
     signed = export.signed
     if analyst_keys is not None and signed.public_key not in analyst_keys:
-        raise VerificationFailed("study: expected it signed by a given key, found another key")
+        known, signer = keys_text(analyst_keys), signed.public_key.hex()
+        raise VerificationFailed(f"study: expected it signed by {known}, got {signer}")
     if not verify_study(signed):
         raise VerificationFailed("study: expected its analyst's signature over it, found none")
     _check_counts(export, aggregator_keys)
@@ -255,8 +256,10 @@ def _check_counts(export: StudyExport, aggregator_keys: Collection[bytes] | None
     """Check the aggregator's signature under the transcript; it need not have one."""
     counts = export.counts
     if aggregator_keys is not None and (counts is None or counts.public_key not in aggregator_keys):
-        found = "none" if counts is None else "another key"
-        raise VerificationFailed(f"counts: expected them signed by a given key, found {found}")
+        found = "no signature" if counts is None else counts.public_key.hex()
+        raise VerificationFailed(
+            f"counts: expected them signed by {keys_text(aggregator_keys)}, got {found}"
+        )
     if counts is not None and not counts.holds(export.digest, export.epoch, export.lines):
         raise VerificationFailed("counts: expected their aggregator's signature, got a wrong one")
 
@@ -687,7 +690,9 @@ def verify_series(
         except VerificationFailed as error:
             raise VerificationFailed(f"epoch {one.epoch}: {error}") from None
     if not found:
-        raise VerificationFailed("export: expected 1 epoch that has ended or more, got 0")
+        raise VerificationFailed(
+            "export: expected 1 epoch that had ended when it was written, or more, got 0"
+        )
     terms = read_terms(export.signed.study)
     if terms.repeat is None:
         raise VerificationFailed("study: expected one that repeats, found one that collects once")

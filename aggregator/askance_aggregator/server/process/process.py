@@ -118,6 +118,52 @@ class Listening:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """Store, instruments and addresses on which services are built; open until a stack ends.
+
+    Args:
+      outer: the process at the public address; None: without TLS there is none.
+      page: the page of metrics; None: the operator wants none.
+    """
+
+    store: Store
+    observer: PrometheusObserver
+    health: Health
+    failures: Failures
+    page: MetricsPage | None
+    outer: OpenAddress | None
+
+    @classmethod
+    def open(
+        cls,
+        configuration: Configuration,
+        tls: TlsParts | None,
+        moved: MovedStore | None,
+        now_s: Callable[[], int],
+        held: ExitStack,
+    ) -> _Base:
+        """Open all until `held` ends; raises as `serve` does."""
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # memory, processor time and descriptors
+        observer, sending = _instruments(configuration.telemetry, registry, configuration.listen)
+        health = Health()
+        failures = Failures(observer, health.failing_soon)
+        store = _open_store(configuration, failures, held, moved)
+        held.enter_context(sending)  # ends before the store, which its metrics read
+        _show_store(store, observer)
+        held.enter_context(
+            delivering(
+                store.webhooks, configuration.webhooks, now_s=now_s, tried=observer.webhook_tried
+            )
+        )
+        observer.memory_limit(memory_limit_bytes())
+        _show_certificate(tls, observer, now_s)
+        page = _metrics_page(configuration, registry, health, held)
+        outer = None if tls is None else OpenAddress(configuration, tls, held)
+        return cls(store, observer, health, failures, page, outer)
+
+
 def serve(
     configuration: Configuration,
     *,
@@ -142,31 +188,18 @@ def serve(
     connections = allow_connections(configuration.limits.service.max_connections)
     share_one_arena()
     with rare_collections(), ExitStack() as held:
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)  # memory, processor time and descriptors
-        observer, sending = _instruments(configuration.telemetry, registry, configuration.listen)
-        health = Health()
-        failures = Failures(observer, health.failing_soon)
-        store = _open_store(configuration, failures, held, moved)
-        held.enter_context(sending)  # ends before the store, which its metrics read
-        _show_store(store, observer)
-        held.enter_context(
-            delivering(
-                store.webhooks, configuration.webhooks, now_s=now_s, tried=observer.webhook_tried
-            )
-        )
-        observer.memory_limit(memory_limit_bytes())
-        _show_certificate(tls, observer, now_s)
-        page = _metrics_page(configuration, registry, health, held)
-        outer = None if tls is None else OpenAddress(configuration, tls, held)
+        base = _Base.open(configuration, tls, moved, now_s, held)
+        store, outer = base.store, base.outer
         executor = held.enter_context(ThreadPoolExecutor(_ANALYSTS_THREADS, "askance-analysts"))
         planner = held.enter_context(ThreadPoolExecutor(_PLANNING_THREADS, "askance-planning"))
         recorder = held.enter_context(_recording(store.audit, now_s))
-        beside = _Beside(configuration, store, observer, executor, planner, health, now_s, recorder)
+        beside = _Beside(
+            *(configuration, store, base.observer, executor, planner, base.health, now_s, recorder)
+        )
         parts = ServerParts(
             certified=None if outer is None else outer.certified(now_s),
             enrolment=enrolment,
-            observer=observer,
+            observer=base.observer,
             services=(beside.add_to,),
             now_s=now_s,
         )
@@ -182,7 +215,7 @@ def serve(
             outer.start()
         held.callback(_leave, store)  # first of all: the devices are about to be another replica's
         devices_port = None if outer is None else server.port
-        ready(Listening.of(address, devices_port, page, resumed))
+        ready(Listening.of(address, devices_port, base.page, resumed))
         connections.log(usual=Settings().max_connections)
 
         def change(found: Configuration) -> None:
@@ -191,8 +224,8 @@ def serve(
                 outer.change(found)
 
         reloader = Reloader(configuration, rereading, tls, enrolment, change, now_s)
-        _wait(stopping, server, (partial(failures.look, store), reloader.look))
-        _go_down(health, server)
+        _wait(stopping, server, (partial(base.failures.look, store), reloader.look))
+        _go_down(base.health, server)
     _LOG.info("ended")
 
 

@@ -90,7 +90,7 @@ def store_numbers(octets: Any, numbers: Any, width: int) -> None:
     Args:
         octets: the reports' bytes in a row, shape (n * width,), uint8.
         numbers: shape (n,), uint64, or uint16 for a width of at most 2.
-        width: bytes of a report.
+        width: bytes of a report; those before the last eight are 0.
     """
     if width == 1:
         for row in range(len(numbers)):
@@ -101,6 +101,8 @@ def store_numbers(octets: Any, numbers: Any, width: int) -> None:
         _store_halves(octets, numbers)
     elif width == 8:
         _store_whole(octets, numbers)
+    elif width > 8:
+        _store_after_zeros(octets, numbers, np.uint64(width))
     else:
         users, wide = np.uint64(len(numbers)), np.uint64(width)
         for row in range(users):
@@ -127,6 +129,19 @@ def _store_whole(octets: Any, numbers: Any) -> None:
     for row in range(np.uint64(len(numbers))):
         for byte in range(8):
             octets[_BYTE * row + np.uint64(byte)] = numbers[row] >> np.uint64(56 - 8 * byte)
+
+
+@compiled
+def _store_after_zeros(octets: Any, numbers: Any, wide: Any) -> None:
+    """Write numbers after zeros, since a shift by 64 bits or more is undefined."""
+    spare = wide - _BYTE
+    for row in range(np.uint64(len(numbers))):
+        place = wide * row
+        for byte in range(spare):
+            octets[place + byte] = 0
+        place += spare
+        for byte in range(8):
+            octets[place + np.uint64(byte)] = numbers[row] >> np.uint64(56 - 8 * byte)
 
 
 @compiled

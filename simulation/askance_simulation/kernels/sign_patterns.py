@@ -60,7 +60,7 @@ def _passed(edges: Any, coins: Any, first: Any) -> Any:
 @inlined
 def _add_passed(coins: Any, edges: Any, passed: Any) -> Any:
     """Count the edges whose first words are below coins; return how many are equal to one."""
-    equal: Any = 0
+    equal: Any = np.uint64(0)
     for edge in range(len(edges)):
         head = edges[edge, 0]
         for row in range(len(coins)):

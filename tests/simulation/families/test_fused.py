@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,6 +141,49 @@ def test_ranks_at_the_edge_of_a_distance_are_compared_to_the_last_word(component
     levels = rng.integers(0, 2, (len(coins), components))
     drawn = fused.counter(randomizer, fused.LEAST_USERS).draw(levels, coins)
     assert np.array_equal(drawn, draw(randomizer, levels, coins))
+
+
+WIDTHS = """
+import numpy as np
+from askance_simulation.kernels.blocks import store_numbers
+numbers = np.arange(1, 40, dtype=np.uint64) * np.uint64(0x0102030405060708)
+for width in range(1, 12):
+    octets = np.full(len(numbers) * width, 77, np.uint8)
+    store_numbers(octets, numbers, width)
+    low = [int(number) % 256**width for number in numbers]
+    assert octets.tobytes() == b"".join(number.to_bytes(width, "big") for number in low), width
+print("all widths")
+"""
+
+
+@pytest.mark.usefixtures("numba")
+def test_bytes_before_the_last_eight_are_zero_without_optimization_too(tmp_path: Path) -> None:
+    """A shift by 64 bits gives what the compiler likes: 0 here, and the number itself there."""
+    done = run_unoptimized("-c", WIDTHS, cache=tmp_path, timeout_s=100)
+    assert "all widths" in done.stdout, done.stderr
+
+
+@pytest.mark.slow  # compiles every kernel
+@pytest.mark.usefixtures("numba")
+def test_reports_of_kernels_are_the_same_without_optimization(tmp_path: Path) -> None:
+    """Arithmetic that is undefined, such as shifts by 64 bits, hangs on what is optimized."""
+    names = "reports_and_tallies or every_level or narrow_levels or edge_of_a_distance"
+    words = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", names)
+    done = run_unoptimized(*words, cache=tmp_path, timeout_s=600)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def run_unoptimized(*words: str, cache: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run Python with kernels that are compiled as they are written, and kept in a folder."""
+    settings = {"NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 NARROW = [np.int8, np.int16, np.int32, np.bool_]

@@ -173,6 +173,9 @@ def text_block(path: Path, name: str, column: pyarrow.ChunkedArray) -> TextBlock
     """Return the cells of a column by place in a dictionary."""
     from pyarrow import types
 
+    if types.is_float16(column.type):
+        # Older versions of Arrow make no dictionary of it; as float64 it has the same texts.
+        column = column.cast("float64")
     if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
     coded = column.unify_dictionaries().combine_chunks()

@@ -219,6 +219,21 @@ def test_minus_zero_is_the_label_0(tmp_path: Path, width: Any, zeros: Any, way: 
     assert np.asarray(columns.values["c"])[:3].tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("way", ["frame", "file"])
+def test_a_label_of_a_short_float_is_its_exact_value(tmp_path: Path, way: str) -> None:
+    """float16 has no .1: the number next to it is 1638 / 2^14."""
+    frame = pd.DataFrame(
+        {"c": np.array([0.1, 1, 2] * 20, np.float16), "name": ["a", "b", "b"] * 20}
+    )
+    frame.to_parquet(tmp_path / "c.parquet")
+    data = frame if way == "frame" else tmp_path / "c.parquet"
+    people = ask.read(data, categories=["c"])
+    assert people.schema.fields["c"] == Category(["0.0999755859375", "1", "2"])
+    columns = people.columns(0, 60)
+    assert columns.present["c"].all()
+    assert np.asarray(columns.values["c"])[:3].tolist() == [0, 1, 2]
+
+
 def test_a_column_that_a_field_may_be_mistaken_for_is_noted(tmp_path: Path) -> None:
     path = file(tmp_path, **{"a b": ["1", "2"], "a_b": ["8", "9"]})
     people = ask.read(path, Schema("people", a_b=Integer(0, 9)))

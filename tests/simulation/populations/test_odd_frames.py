@@ -47,6 +47,14 @@ def gaps(values: list[Any], gap: Any = None) -> list[Any]:
     return [gap if row % 5 == 0 else value for row, value in enumerate(values)]
 
 
+def name_of_uuids() -> str:
+    """Return Arrow's type of UUIDs, or Python's in a version of Arrow that takes none."""
+    try:
+        return str(pa.array([uuid.UUID(int=0)]).type.extension_name)
+    except pa.ArrowInvalid:
+        return "UUID"
+
+
 def days() -> Any:
     return pd.to_datetime([DAY + datetime.timedelta(days=number) for number in N])
 
@@ -89,7 +97,7 @@ PANDAS: dict[str, tuple[Callable[[], Any], str]] = {
     "lists of names": (lambda: [[n, "Jane Roe"] for n in N], "values of the type list"),
     "dicts": (lambda: [{"a": number} for number in N], "values of the type struct<a: int64>"),
     "bytes": (lambda: [b"Jane Roe"] * ROWS, "values of the type binary"),
-    "uuid": (lambda: [uuid.UUID(int=n) for n in N], "values of the type arrow.uuid"),
+    "uuid": (lambda: [uuid.UUID(int=n) for n in N], f"values of the type {name_of_uuids()}"),
     "objects": (lambda: [object() for _ in N], "values of the type object"),
     "huge numbers": (
         lambda: [2**70 + number for number in N],

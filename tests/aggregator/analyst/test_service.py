@@ -312,12 +312,14 @@ def test_a_result_is_one_json_object(done: StudyExport) -> None:
 def test_a_poor_result_is_printed_with_what_would_help_and_without_a_connection(
     served: ServedManager, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The interval is the whole range, but for one study in 10^6: coins are of a random nonce."""
     key = tmp_path / "key.pem"
     key.write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     schema = served.population.schema
     learner = learners.mean(schema["b"])
+    study = Study(learner, schema, epsilon="0.1", least_answers=1, confidence="0.999999")
     with served.connected() as aggregator:
-        handle = aggregator.submit(Study(learner, schema, epsilon="0.1", least_answers=1))
+        handle = aggregator.submit(study)
         result = handle.result()
         assert "What would help, by the planner: " in str(result)
     where = ["--aggregator", served.address, "--key", str(key)]

@@ -21,6 +21,7 @@ from tests.client.process.test_instrumented_apps import question
 from tests.commands import OF_THE_DEVICE, run_command
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "records.md"
+PATIENCE = "release_ms = 3000"  # a source has half of it, while ten devices begin at one time
 EPSILON = "22"  # a report is not the record's with probability 3e-10
 ROW = {"id": "anna", "smokes": 1}
 QUERY = ("--query", "SELECT id, smokes FROM people", "--key", "id")
@@ -96,6 +97,10 @@ def test_every_row_of_the_table_answers_a_study(
         to_all = ("--aggregator", aggregator.server.address, "--schema", "people.toml")
         policy = ("--analyst", PUBLIC, "--life-epsilon", EPSILON)
         device(kind, "init", *to_all, *policy, "--records", records, *options)
+        configuration = Path("made", kind, "device.toml")
+        text = configuration.read_text(encoding="utf-8")
+        assert "release_ms = 1000" in text
+        configuration.write_text(text.replace("release_ms = 1000", PATIENCE), encoding="utf-8")
         device(kind, "doctor")
         device(kind, "enroll", "--token", token)
 

@@ -37,7 +37,7 @@ _LOADED = (  # what commands import when they run
     "askance_client.cli.running",
 )
 _PROGRAM = "import sys; sys.path[:0] = {path!r}; from tests.commands import serve; serve()"
-_PATIENCE_S = 60.0
+_PATIENCE_S = 200.0  # less than a test has (`timeout` of pytest)
 
 
 def run_command(

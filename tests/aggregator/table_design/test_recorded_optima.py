@@ -18,11 +18,11 @@ from askance_aggregator.table_design import (
     design_presence,
     design_sample,
     design_table,
+    presence,
     recorded_epsilons,
     recorded_optimum,
     sample_levels,
 )
-from askance_aggregator.table_design import presence
 from askance_aggregator.table_design.designs import SAMPLE
 from askance_aggregator.table_design.presence import (
     MAX_PRESENCE_NANO_NATS,

@@ -150,7 +150,7 @@ def test_with_a_level_for_missing_a_lower_table_is_used_likewise(name: str) -> N
 def test_the_solver_finds_what_is_recorded_of_a_population(
     nano: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its search ends where no symbol gains 1e-4, at a table that hangs on the solver's version."""
+    """The search ends where no symbol gains 1e-4: its table depends on the solver's version."""
     known = design_presence(nano, PresentPopulation())
     for name in ("recorded_optimum", "neighbours"):
         monkeypatch.setattr(presence, name, lambda *_: None)

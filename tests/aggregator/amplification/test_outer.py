@@ -9,12 +9,20 @@ import pytest
 
 from askance_aggregator.amplification import Ends
 from askance_aggregator.amplification import outer as module
-from askance_aggregator.amplification.outer import Outer, OuterBatch, delta_for, honest, outer_of
+from askance_aggregator.amplification.outer import (
+    Outer,
+    OuterBatch,
+    decisive_cohorts,
+    delta_for,
+    honest,
+    outer_of,
+)
 from askance_aggregator.families import best_for
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 
 BIT = best_for(2, 10**9)
+OTHER = best_for(2, 2 * 10**9)
 MILLIONTH = Fraction(1, 10**6)
 
 
@@ -56,6 +64,19 @@ def test_of_disjoint_groups_the_largest_is_stated(ends: list[tuple[int, Fraction
     assert outer.epsilon == pytest.approx(100 / 495)
     assert (outer.delta, outer.answers, outer.liars) == (MILLIONTH, 500, Fraction(1, 100))
     assert ends == [(990, MILLIONTH), (495, MILLIONTH)]
+
+
+def test_of_alike_cohorts_one_stands_for_all() -> None:
+    """Of each question the fewest answers, the most known ones and the most choices, of any."""
+    alike = [
+        (OuterBatch(BIT, 90, 0, known=1, choices=1), OuterBatch(OTHER, 70, 0, known=4, choices=5)),
+        (OuterBatch(BIT, 80, 1, known=2, choices=3), OuterBatch(OTHER, 75, 1, known=0, choices=6)),
+    ]
+    alone = [(OuterBatch(BIT, 9, 2),), (OuterBatch(OTHER, 8, 3), OuterBatch(BIT, 7, 3))]
+    assert decisive_cohorts([*alike, *alone]) == [
+        (OuterBatch(BIT, 80, 0, known=2, choices=3), OuterBatch(OTHER, 70, 0, known=4, choices=6)),
+        *alone,
+    ]
 
 
 def test_the_questions_of_one_cohort_compose(ends: list[tuple[int, Fraction]]) -> None:

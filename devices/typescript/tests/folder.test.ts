@@ -105,6 +105,7 @@ test("budgets are those of the configuration, and a key that is not known is ref
 for (const [why, changed, expected] of [
   ["an address", { aggregator: "127.0.0.1:1" }, /^aggregator: expected https:.*got 127.0.0.1:1$/],
   ["a key of an analyst", { analysts: ["abc"] }, /^device.json: analysts: expected a list of public keys.*got \["abc"\]$/],
+  ["a key in a list of its own", { analysts: [["00".repeat(32)]] }, /^device.json: analysts: expected a list of public keys/],
   ["a budget that is a number", { life_epsilon: 2 }, /^device.json: life_epsilon: expected nats as a text.*got 2$/],
   ["a rule", { consent: "maybe" }, /^device.json: consent: expected "pinned" or "ask", got "maybe"$/],
   ["a key", { life: "9" }, /^device.json: expected known keys, got life$/],

@@ -52,7 +52,7 @@ const count = (most: number): Check => (value) =>
     ? null
     : `a whole number of 1 to ${most}`;
 const listOf = (what: string, one: RegExp, least: number): Check => (value) =>
-  Array.isArray(value) && value.length >= least && value.every((item) => one.test(String(item)))
+  Array.isArray(value) && value.length >= least && value.every((item) => typeof item === "string" && one.test(item))
     ? null
     : `a list of ${what}`;
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
     note_command,
     recorded_at,
@@ -43,8 +42,7 @@ def add_backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FILE",
         help="the new file to write; or the word verify and the file to read",
     )
-    add_configuration(backup)
-    add_store(backup)
+    add_configured_store(backup)
 
 
 def _run_backup(arguments: argparse.Namespace) -> int:
@@ -112,8 +110,7 @@ def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="store_true",
         help="restore one of before the store's move: the moved store is given up",
     )
-    add_configuration(restore)
-    add_store(restore)
+    add_configured_store(restore)
 
 
 def _restore(arguments: argparse.Namespace) -> int:
@@ -152,8 +149,7 @@ def add_losses(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         summary="count answers that were lost by a restoration",
         description=_COUNTS,
     )
-    add_configuration(losses)
-    add_store(losses)
+    add_configured_store(losses)
 
 
 def _losses(arguments: argparse.Namespace) -> int:

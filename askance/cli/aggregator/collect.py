@@ -8,8 +8,7 @@ from contextlib import closing
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
     recorded,
 )
@@ -33,8 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         summary="delete reports and results that are due",
         description=_COLLECTS,
     )
-    add_configuration(collect)
-    add_store(collect)
+    add_configured_store(collect)
 
 
 def _collect(arguments: argparse.Namespace) -> int:

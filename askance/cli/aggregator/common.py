@@ -69,6 +69,12 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="URL", help=_STORE_HELP)
 
 
+def add_configured_store(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the configuration and replace its store."""
+    add_configuration(parser)
+    add_store(parser)
+
+
 def read_id(text: str) -> bytes:
     """Read an id, in hexadecimal."""
     try:

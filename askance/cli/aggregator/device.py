@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
     day_text,
     print_table,
@@ -91,8 +90,7 @@ def _added(
     description: str = _DESCRIPTION,
 ) -> argparse.ArgumentParser:
     parser = add_command(commands, name, run_command, summary=summary, description=description)
-    add_configuration(parser)
-    add_store(parser)
+    add_configured_store(parser)
     return parser
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
 )
 from askance.cli.output import Failure, print_json
@@ -55,8 +54,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="the file with the password of --to; default PGPASSFILE or ~/.pgpass",
     )
-    add_configuration(migrate)
-    add_store(migrate)
+    add_configured_store(migrate)
 
 
 def _migrate(arguments: argparse.Namespace) -> int:

@@ -136,10 +136,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
         now_s=time.time,
         descriptors=None if hard == resource.RLIM_INFINITY else hard,
     )
-    told, lines = results_json(results), list[str]()
+    content, lines = results_json(results), list[str]()
     for result in results:
         lines.append(f"{result.state.value:<5} {result.check}: {result.text}")
         if result.help:
             lines.append(f"      {result.help}")
-    print_answer(arguments, told, *lines)
-    return 0 if told["ok"] else 1
+    print_answer(arguments, content, *lines)
+    return 0 if content["ok"] else 1

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     add_token_terms,
     configuration_of,
     issued_token,
@@ -60,8 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description=_MAKES,
     )
     provision.add_argument("site", metavar="SITE", help="the site's name, as in file names")
-    add_configuration(provision)
-    add_store(provision)
+    add_configured_store(provision)
     provision.add_argument(
         "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
     )

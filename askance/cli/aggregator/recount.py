@@ -7,8 +7,7 @@ from contextlib import closing
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
     read_id,
 )
@@ -33,8 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description=_COUNTS,
     )
     command.add_argument("study", metavar="ID", help="the study's digest, all 64 digits of it")
-    add_configuration(command)
-    add_store(command)
+    add_configured_store(command)
 
 
 def _recount(arguments: argparse.Namespace) -> int:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import (
     add_command,
-    add_configuration,
-    add_store,
+    add_configured_store,
     configuration_of,
     print_table,
     recorded,
@@ -64,8 +63,7 @@ def _added(
     parser = add_command(
         below, name, run, summary=summary, description=description or f"{summary.capitalize()}."
     )
-    add_configuration(parser)
-    add_store(parser)
+    add_configured_store(parser)
     return parser
 
 

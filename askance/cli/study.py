@@ -511,7 +511,11 @@ def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | No
 
     event = handle.status()
     number: int | None = arguments.epoch
-    if arguments.epochs or state_of(event).name != "OPEN":
+    if state_of(event).name != "OPEN":
+        return number
+    if arguments.epochs:
+        if arguments.out is not None and event.HasField("epochs") and not event.epochs.ended:
+            raise Failure(1, "open", "no epoch has ended yet, so --out has nothing to write")
         return number
     if not event.HasField("epochs"):
         raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")

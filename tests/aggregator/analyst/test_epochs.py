@@ -294,6 +294,24 @@ class TestCommands:
         assert main([*words, "--plot", str(tmp_path / "series.png")]) == 2  # no estimates
         assert "expected epochs with estimates" in capsys.readouterr().err
 
+    def test_no_file_is_written_before_an_epoch_has_ended(
+        self,
+        served: ServedManager,
+        clock: Clock,
+        where: list[str],
+        capsys: pytest.CaptureFixture[str],
+        tmp_path: Path,
+    ) -> None:
+        with served.connected() as aggregator:
+            later = aggregator.submit(served.study(), every=Every(7, 3), start_s=clock() + 86_400)
+            words = ["study", "result", later.id, "--epochs", *where]
+            for name in ("weeks.json", "weeks.csv"):
+                assert main([*words, "--out", str(tmp_path / name)]) == 1
+                assert "no epoch has ended yet, so --out" in capsys.readouterr().err
+                assert not (tmp_path / name).exists()
+            assert main(words) == 0
+            later.cancel()
+
     def test_csv_is_of_a_series(
         self, handle: StudyHandle, where: list[str], capsys: pytest.CaptureFixture[str]
     ) -> None:

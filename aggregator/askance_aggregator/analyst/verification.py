@@ -19,7 +19,7 @@ from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, read_export
 from askance_aggregator.analyst.signed_counts import CountsSignature, keys_text
-from askance_aggregator.encoding import query_from_bytes, read_terms
+from askance_aggregator.encoding import query_from_bytes, question_digest, read_terms
 from askance_aggregator.estimation import check_decode, recorded_question, shares_apart
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.names import names_of, result_names, subject_json
@@ -27,7 +27,7 @@ from askance_aggregator.numbers import rational
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
-from askance_aggregator.studies.outer import EarlierAnswers, outer_of_transcript
+from askance_aggregator.studies.outer import Account, EarlierAnswers, outer_of_transcript
 from askance_aggregator.studies.outer_series import outer_series_json
 from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
@@ -54,7 +54,7 @@ from askance_client.errors import (
     TooFewRespondents,
 )
 from askance_client.messages import Repeat, StudyTerms
-from askance_client.queries import Query, QueryKind
+from askance_client.queries import Query, QueryKind, Schema
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12  # interval ends come out of a numerical library
 _NANO = 10**9
@@ -230,13 +230,33 @@ def _verify(
     )
 
 
-def _all_hidden(request: bytes, answers: int) -> EarlierAnswers:
-    """Hide each answer among all of its tally: no account states less epsilon."""
-    return EarlierAnswers(answers)
+def _least_account(transcript: Transcript, schema: Schema) -> Account:
+    """Return the account of the transcript's own tallies: none states less epsilon.
+
+    Each answer is hidden among the fewest of a tally of its question. A question that is asked once
+    has another tally, from which its answers were reused.
+    """
+    questions: dict[bytes, bytes] = {}
+    answers: dict[bytes, list[int]] = {}
+    asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
+    closed = [event for event in transcript.recorded if isinstance(event, Closed)]
+    for event in closed:
+        for group, tally in zip(asked[event.round].groups, event.tallies, strict=True):
+            request = decode_request(group.payload, schema)
+            question = question_digest(request.query, schema, request.randomizer, None, 0)
+            questions[digest_of(group.payload)] = question
+            answers.setdefault(question, []).append(tally.answered)
+
+    def account(request: bytes, _: int) -> EarlierAnswers:
+        question = questions[request]
+        of = [count for count in answers[question] if count]
+        return EarlierAnswers(min(of), other_tallies=max(len(of) - 1, 1), question=question)
+
+    return account
 
 
 def _of_reuse(result: Mapping[str, Any]) -> tuple[str, ...]:
-    return (_OTHERS,) if (result.get("outer") or {}).get("other_tallies") else ()
+    return (_OTHERS,) if "outer" in result and result.get("reused") else ()
 
 
 def _of_series(result: Mapping[str, Any]) -> tuple[str, ...]:
@@ -579,12 +599,16 @@ def _outer(
     stated = result["outer"]
     try:
         delta = min(delta_for(max(users, 1)), rational(stated["delta"], "delta"))
-        outer = outer_of_transcript(transcript, terms.schema, delta, _all_hidden)
+        account = _least_account(transcript, terms.schema)
+        outer = outer_of_transcript(transcript, terms.schema, delta, account)
         bound = {} if outer is None else outer.to_json()
         loose = bound | {"epsilon": max(stated["epsilon"], bound["epsilon"])}
         if figures(transcript, terms.schema)["reused"]:
             hidden = min(int(stated["answers"]), bound["answers"])
-            loose |= {"answers": hidden, "other_tallies": max(1, int(stated["other_tallies"]))}
+            loose |= {"answers": hidden}
+            least = int(bound.get("other_tallies", 0))
+            if others := max(least, int(stated.get("other_tallies", 0))):
+                loose |= {"other_tallies": others}
     except (KeyError, TypeError, InvalidParameter):
         return {"outer": None}
     return {"outer": loose}

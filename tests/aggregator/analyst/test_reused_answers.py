@@ -70,3 +70,20 @@ def test_a_fresh_result_has_no_other_tallies(
     broken = replace(first, result=result | {"outer": result["outer"] | {"other_tallies": 1}})
     with pytest.raises(VerificationFailed, match="result: expected outer as replayed"):
         verify(broken)
+
+
+def test_answers_that_a_study_reuses_itself_are_in_no_other_tally() -> None:
+    """Both levels are in the last of 16 ages, so that each round asks one question twice."""
+    schema = ask.Schema("people", 1, age=ask.Integer(0, 15))
+    people = ask.Population.from_columns(schema, {"age": [*range(15), *[15] * 105] * 10})
+    study = ask.Study(ask.learners.quantiles("age", levels="0.5,0.55"), schema, epsilon=4)
+    with serving(devices=True, population=people) as served, served.connected() as aggregator:
+        handle = aggregator.submit(study)
+        result = handle.result(timeout_s=60).content
+        export = handle.fetch()
+    assert result["reused"] == result["fresh"] == 1200
+    assert "other_tallies" not in result["outer"]
+    assert verify(export).state == "done"
+    broken = replace(export, result=result | {"outer": result["outer"] | {"epsilon": 0.1}})
+    with pytest.raises(VerificationFailed, match="result: expected outer as replayed"):
+        verify(broken)

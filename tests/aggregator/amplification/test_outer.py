@@ -67,7 +67,7 @@ def test_of_disjoint_groups_the_largest_is_stated(ends: list[tuple[int, Fraction
 
 
 def test_of_alike_cohorts_one_stands_for_all() -> None:
-    """Of each question the fewest answers, the most known ones and the most choices, of any."""
+    """The fewest answers to each question, the most known ones and the most choices count."""
     alike = [
         (OuterBatch(BIT, 90, 0, known=1, choices=1), OuterBatch(OTHER, 70, 0, known=4, choices=5)),
         (OuterBatch(BIT, 80, 1, known=2, choices=3), OuterBatch(OTHER, 75, 1, known=0, choices=6)),

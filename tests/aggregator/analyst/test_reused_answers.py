@@ -79,7 +79,7 @@ def test_answers_that_a_study_reuses_itself_are_in_no_other_tally() -> None:
     study = ask.Study(ask.learners.quantiles("age", levels="0.5,0.55"), schema, epsilon=4)
     with serving(devices=True, population=people) as served, served.connected() as aggregator:
         handle = aggregator.submit(study)
-        result = handle.result(timeout_s=60).content
+        result = dict(handle.result(timeout_s=60).content)
         export = handle.fetch()
     assert result["reused"] == result["fresh"] == 1200
     assert "other_tallies" not in result["outer"]

@@ -20,7 +20,15 @@ from askance_aggregator.amplification.account import RenyiBudgets, rounded_answe
 from askance_aggregator.amplification.accountant import curve, local_epsilon
 from askance_aggregator.amplification.ends import Curve, local_curve
 from askance_aggregator.amplification.loss_pairs import LossPair, composed_epsilon, pair_of
-from askance_aggregator.amplification.outer import LIARS, Outer, OuterBatch, honest, spent_epsilon
+from askance_aggregator.amplification.outer import (
+    LIARS,
+    Outer,
+    OuterBatch,
+    decisive_cohorts,
+    honest,
+    local_sum,
+    spent_epsilon,
+)
 from askance_aggregator.composition.rounding import outward
 from askance_client.randomizers import Randomizer
 
@@ -94,8 +102,8 @@ def outer_of_epochs(
     Returns:
         None where no user is promised less than the sum of the local epsilons.
     """
-    decisive = [_smallest(cohorts) for cohorts in epochs]
-    local = fsum(max(map(_local, cohorts)) for cohorts in decisive)
+    decisive = [decisive_cohorts(cohorts) for cohorts in epochs]
+    local = fsum(max(map(local_sum, cohorts)) for cohorts in decisive)
     found = [_filter(decisive, signed, delta / 2, liars)]
     if all(fixed.cover(cohort) for cohorts in decisive for cohort in cohorts):
         found += _by_steps(fixed, len(epochs), signed, delta / 2, liars)
@@ -133,22 +141,6 @@ def _by_steps(
 
 def _order(randomizer: Randomizer) -> tuple[float, bytes]:
     return -local_epsilon(randomizer), randomizer.canonical
-
-
-def _local(cohort: Cohort) -> float:
-    return fsum(local_epsilon(batch.randomizer) for batch in cohort)
-
-
-def _smallest(cohorts: Iterable[Cohort]) -> list[Cohort]:
-    """Return a cohort per list of randomizers, with the fewest answers to each (Lemma 1)."""
-    found: dict[tuple[Randomizer, ...], Cohort] = {}
-    for cohort in cohorts:
-        randomizers = tuple(batch.randomizer for batch in cohort)
-        least = found.get(randomizers, cohort)
-        found[randomizers] = tuple(
-            min(pair, key=lambda batch: batch.answers) for pair in zip(least, cohort, strict=True)
-        )
-    return list(found.values())
 
 
 def _filter(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from askance_aggregator.amplification.outer import Outer, OuterBatch
+from askance_aggregator.amplification.outer import Outer, cohorts_of
 from askance_aggregator.amplification.several_results import (
     Cohort,
     FixedSteps,
@@ -74,7 +74,4 @@ def _fixed_steps(
 
 def _cohorts(transcript: Transcript, schema: Schema) -> list[Cohort]:
     """Return the cohorts of an epoch that have tallies."""
-    cohorts: dict[int, list[OuterBatch]] = {}
-    for batch in batches_of(transcript, schema):
-        cohorts.setdefault(batch.cohort, []).append(batch)
-    return [cohort_of(batches) for batches in cohorts.values()]
+    return [cohort_of(one) for one in cohorts_of(batches_of(transcript, schema))]

@@ -153,7 +153,7 @@ def families(nano: int) -> list[Family]:
         return make
 
     return [
-        Family("channel", cells(720), lambda _: channel, most=4),
+        Family("channel", cells(720), lambda _: channel, most=2),  # of 14 kB each
         Family("k-ary", cells(1 << 20), lambda _: k_ary_response(1 << 20, nano)),
         Family("linear-hashing", cells(1 << 20), lambda _: linear_hashing(1 << 20, nano)),
         Family(

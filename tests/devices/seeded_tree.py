@@ -84,9 +84,9 @@ class SeededTree:
         return self.folder / "node" / "command.js"
 
     def build_command(self) -> None:
-        """Bundle the command and the thread that works on records."""
+        """Bundle the command and the threads that work on records."""
         out = self.command.parent
-        names = ("command.ts", "record_thread.ts")
+        names = ("command.ts", "record_thread.ts", "reading_thread.ts")
         sources = [str(self.package / "src/node" / name) for name in names]
         subprocess.run(
             [

@@ -18,7 +18,8 @@ CALLS = {
         "device/record_work.ts",
         "embedding.ts",  # passes it on to the thread, when the owner gives it
         "index.ts",
-        "node/records.ts",  # reads it from the owner's file, at the start
+        "node/record_file.ts",  # reads it within the time of an evaluation
+        "node/records.ts",  # parses the owner's file
         "service/evaluation.ts",  # keeps it for a thread that is started anew
         "service/record_worker.ts",
     },

@@ -28,6 +28,8 @@ export interface ClientParts {
   readonly consentStorage: ConsentStorage;
   readonly secret: Secret;
   readonly startThread: StartThread;
+  /** Starts the thread that evaluates, where it reads records itself; else `setRecord` gives them. */
+  readonly startReading?: StartThread;
   readonly aggregator: Aggregator;
   readonly schema: Schema;
   readonly policy: Omit<PolicyChoices, "consent">;
@@ -103,7 +105,7 @@ export class DeviceClient {
       }),
     );
     // Last: threads would keep a process alive whose device was not opened.
-    const evaluation = new TimedEvaluation(parts.startThread, releaseMs, clock);
+    const evaluation = new TimedEvaluation(parts.startThread, releaseMs, clock, parts.startReading);
     const examiner = new Examiner(EXAMINED);
     const made = identities.map(({ name, identity, ledger }) => {
       const { deviceId } = identity;

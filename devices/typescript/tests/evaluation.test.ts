@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { mock, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
@@ -13,7 +15,7 @@ import { QueryKind } from "../src/queries/index.js";
 import { Op } from "../src/queries/kinds.js";
 import { fromHex } from "../src/integers.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
-import { startThread } from "../src/node/threads.js";
+import { startReadingFrom, startThread } from "../src/node/threads.js";
 import { RequestSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
 import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
 import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
@@ -92,6 +94,31 @@ for (const [record, symbol] of [[{ smoker: 1 }, 1], [{ smoker: 0 }, 0], [{}, 0]]
     assert.equal(drawn, symbol);
   });
 }
+
+test("a record in a file is read within the time of each evaluation", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "askance-"));
+  const path = join(folder, "people.csv");
+  const write = (smoker: number) => writeFileSync(path, `id,${[...schema.fields.keys()].join()}\nann,${smoker},,,,,\n`);
+  write(0);
+  const tasks: Task[] = [];
+  const reading: StartThread = (hear, failed) => {
+    const thread = startReadingFrom({ path, key: "id" })(hear, failed);
+    return { ...thread, post: (task, transfer) => (tasks.push(task), thread.post(task, transfer)) };
+  };
+  const evaluation = new TimedEvaluation(startThread, UNHURRIED_MS, systemClock, reading);
+  const found = [];
+  for (const change of [() => {}, () => write(1), () => write(0), () => rmSync(path)]) {
+    const { device } = await met();
+    const { due } = await device.begin([payload]);
+    change(); // when all is decided
+    const { symbols } = await evaluation.of("ann", MIDDLES).work(due);
+    found.push([...symbols.values()].map(([symbol]) => symbol));
+  }
+  evaluation.close();
+  rmSync(folder, { recursive: true });
+  assert.deepEqual(found, [[0], [1], [0], [0]]); // the last one is the default
+  assert.deepEqual([...new Set(tasks.map(({ kind }) => kind))], ["to", "take", "evaluate"]);
+});
 
 test("a record that cannot be encoded is answered by the default", async () => {
   const [drawn, evaluation] = await symbolOf(startThread, MIDDLES, { unknown: 1 });

@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
-import { mkdtemp, open, readFile, readdir, rm, unlink, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, open, readFile, readdir, rm, unlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 
 import { AskanceError, InvalidParameter, InvalidRecord, StoreError } from "../src/errors.js";
 import { ConsentFile, makeFolder, openClient, readFolder } from "../src/node/folder.js";
+import { RecordFile } from "../src/node/record_file.js";
 import { readRecords } from "../src/node/records.js";
+import { readSchema } from "../src/node/schema_file.js";
 
 const CONFIGURATION = {
   aggregator: "http://127.0.0.1:1",
@@ -69,7 +73,8 @@ test("a folder is made whole, once, and its parts are not made anew", async () =
   const home = join(made, "home");
   await makeFolder(home, CONFIGURATION);
   assert.deepEqual((await readdir(home)).sort(), ["device.json", "identity.json", "ledger"]);
-  await assert.rejects(makeFolder(home, CONFIGURATION));
+  await assert.rejects(makeFolder(home, CONFIGURATION), /home: expected none there, got one/);
+  assert.deepEqual((await readdir(made)).sort(), ["home", "people.csv", "schema.json"]);
   const client = await openClient(home);
   const ids = client.deviceIds;
   assert.equal(ids.length, 2);
@@ -90,6 +95,28 @@ test("a folder is made whole, once, and its parts are not made anew", async () =
   await writeFile(join(home, "device.json"), JSON.stringify(other));
   await assert.rejects(openClient(home), /expected members as when it was first used/);
   await rm(made, { recursive: true });
+});
+
+test("what a killed init left is named by the next one, and an empty folder is none", async () => {
+  const made = await folder();
+  const home = join(made, "home");
+  const module = new URL("../src/node/folder.js", import.meta.url).href;
+  const code = `
+    import { open } from "node:fs/promises";
+    import { makeFolder } from ${JSON.stringify(module)};
+    const handle = await open(".");
+    Object.getPrototypeOf(handle).sync = () => { console.log("half"); return new Promise(() => setInterval(() => {}, 1000)); };
+    await makeFolder(${JSON.stringify(home)}, ${JSON.stringify(CONFIGURATION)});`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code]);
+  await once(child.stdout, "data");
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  await mkdir(home); // as a person may have made it
+  const left = new RegExp(`^StoreError: ${home}.new: expected none there, .*remove it`);
+  await assert.rejects(makeFolder(home, CONFIGURATION), left);
+  await rm(`${home}.new`, { recursive: true });
+  await makeFolder(home, CONFIGURATION);
+  await (await openClient(home)).close();
 });
 
 test("budgets are those of the configuration, and a key that is not known is refused", async () => {
@@ -132,8 +159,30 @@ test("a column that the schema lacks is left out", async () => {
   await writeFile(join(made, "people.csv"), "id,town,smoker\nann,Ems,1\n");
   const home = join(made, "home");
   await makeFolder(home, CONFIGURATION);
-  const [, { records }] = await readFolder(home);
-  assert.deepEqual([...records], [["ann", { smoker: "1" }]]);
+  const [, { records, schema, names }] = await readFolder(home);
+  assert.deepEqual(names, ["ann"]);
+  assert.deepEqual(await new RecordFile(records).of("ann", schema), { smoker: "1" });
+});
+
+test("a record is what the file has when it is asked for", async () => {
+  const made = await folder();
+  const path = join(made, "people.csv");
+  const schema = await readSchema(join(made, "schema.json"));
+  const file = new RecordFile({ path, key: "id" });
+  const old = new Date(Date.now() - 60_000); // with the size: only the time of change tells
+  await utimes(path, old, old);
+  await new Promise((resolve) => setTimeout(resolve, 150)); // it counts as settled
+  const before = await file.read();
+  assert.equal(await file.read(), before); // one table serves as long as nothing changed
+  assert.deepEqual(await file.of("ann", schema), { smoker: "1" });
+  await writeFile(path, "id,smoker\nann,0\nbob,0\n");
+  await utimes(path, old, old);
+  assert.deepEqual(await file.of("ann", schema), { smoker: "0" });
+  await writeFile(path, "id,smoker\nbob,1\n");
+  await assert.rejects(file.of("ann", schema), /expected a row of each member, got none$/);
+  assert.deepEqual(await file.of("bob", schema), { smoker: "1" });
+  await unlink(path);
+  await assert.rejects(file.of("bob", schema), InvalidRecord);
 });
 
 const STUDY = {

@@ -11,7 +11,8 @@ import { printable } from "../printable.js";
 import type { Schema } from "../queries/index.js";
 import { Aggregator } from "../service/connect.js";
 import { postTrusting } from "./posting.js";
-import { type RecordTable, fitted, readRecords } from "./records.js";
+import { fitted, readRecords } from "./records.js";
+import type { RecordPlace } from "./record_file.js";
 import { readSchema } from "./schema_file.js";
 
 /** The owner's configuration; paths are relative to the folder, budgets are in nats. */
@@ -81,7 +82,8 @@ export interface Parts {
   readonly aggregator: Aggregator;
   readonly policy: Omit<PolicyChoices, "consent">;
   readonly schema: Schema;
-  readonly records: RecordTable["records"];
+  readonly records: RecordPlace;
+  readonly names: readonly string[]; // of the members
 }
 
 /** Check the keys of what a file has; no other file is read. */
@@ -121,9 +123,9 @@ export async function partsOf(given: Configuration, folder: string): Promise<Par
   if (unknown !== undefined) {
     throw new InvalidParameter(`fields: expected fields of the schema, got ${printable(unknown)}`);
   }
-  const path = at(given.records);
-  const records = await fitted(path, await readRecords(path, given.key ?? null), schema);
-  return { aggregator, policy, schema, records };
+  const records = { path: at(given.records), key: given.key ?? null };
+  const found = await fitted(records.path, await readRecords(records.path, records.key), schema);
+  return { aggregator, policy, schema, records, names: [...found.keys()] };
 }
 
 function policyOf(given: Configuration): Omit<PolicyChoices, "consent"> {

@@ -16,31 +16,35 @@ import { type Configuration, type Parts, checkedConfiguration, partsOf } from ".
 import { Journal } from "./journal.js";
 import { FileStorage, syncFolder, writeSynced } from "./ledger_file_storage.js";
 import { parsedJson } from "./records.js";
-import { startThread } from "./threads.js";
+import { startReadingFrom, startThread } from "./threads.js";
 
 /**
  * Make a folder with a new secret and an empty ledger; there must be none yet.
  *
  * @param name of the configuration's file, in errors.
  * @throws InvalidParameter, InvalidRecord: a setting, or a file that it names; nothing was made.
+ * @throws StoreError: there is one, or what was left by a process that was killed while it made one.
  */
 export async function makeFolder(path: string, given: unknown, name = "device.json"): Promise<void> {
   const whole = resolve(path);
   const configuration = checked(name, given);
   await partsOf(configuration, whole);
   const beside = `${whole}.new`;
-  await mkdir(beside, { mode: 0o700 });
+  await mkdir(beside, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    const left = "expected none there, got what an init left that did not end (no device has used it: remove it)";
+    throw error.code === "EEXIST" ? new StoreError(`${beside}: ${left}`) : error;
+  });
   try {
     const secret = toHex(crypto.getRandomValues(new Uint8Array(32)));
     await writeSynced(join(beside, "device.json"), `${JSON.stringify(configuration, null, 2)}\n`);
     await writeSynced(join(beside, "identity.json"), `${JSON.stringify({ secret })}\n`);
     await FileStorage.create(join(beside, "ledger"));
-    await mkdir(whole); // refused if it is there
+    await rename(beside, whole); // refused if something is there
   } catch (error) {
     await rm(beside, { recursive: true });
-    throw error;
+    const isThere = ["ENOTEMPTY", "EEXIST", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+    throw isThere ? new StoreError(`${whole}: expected none there, got one (a device is made once)`) : error;
   }
-  await rename(beside, whole);
   await syncFolder(whole);
 }
 
@@ -66,22 +70,23 @@ async function readSecret(path: string): Promise<Secret> {
   return Secret.of(fromHex(secret));
 }
 
-/** Open the folder's devices, with their records. */
+/** Open the folder's devices; the thread that evaluates reads their records. */
 export async function openClient(path: string): Promise<DeviceClient> {
-  const [configuration, { aggregator, policy, schema, records }] = await readFolder(path);
-  const { key = null, release_ms: releaseMs, least_wait_ms: leastWaitMs } = configuration;
+  const [configuration, { aggregator, policy, schema, records, names }] = await readFolder(path);
+  const { release_ms: releaseMs, least_wait_ms: leastWaitMs } = configuration;
   const secret = await readSecret(path);
   const journal = new Journal((line) => console.error(line));
-  const client = await DeviceClient.open({
+  return DeviceClient.open({
     storage: await FileStorage.open(join(path, "ledger")), // last: it is held from here on
     consentStorage: new ConsentFile(join(path, "consents.json")),
     secret,
     startThread,
+    startReading: startReadingFrom(records),
     aggregator,
     schema,
     policy,
     consent: configuration.consent ?? "pinned",
-    members: key === null ? null : { key, names: [...records.keys()] },
+    members: records.key === null ? null : { key: records.key, names },
     choices: {
       ...(releaseMs === undefined ? {} : { releaseMs }),
       ...(leastWaitMs === undefined ? {} : { leastWaitMs }),
@@ -89,10 +94,6 @@ export async function openClient(path: string): Promise<DeviceClient> {
       onRefusal: (refusal) => journal.refused(refusal),
     },
   });
-  for (const [name, record] of records) {
-    client.setRecord(record, name);
-  }
-  return client;
 }
 
 /** Decisions in a file, written whole. A file that is lost means that every study waits again. */

@@ -56,11 +56,15 @@ export class TimedEvaluation {
   readonly #waiting = new Set<() => void>(); // for a change of the two
   #closed = false;
 
-  /** @param releaseMs the grid, on which reports leave. */
+  /**
+   * @param releaseMs the grid, on which reports leave.
+   * @param startReading starts the thread that evaluates, where it reads records by itself.
+   */
   constructor(
     private readonly start: StartThread,
     private readonly releaseMs: number,
     private readonly clock: Clock,
+    private readonly startReading = start,
   ) {
     this.#ready = Promise.all([this.#startPreparer(), ...this.#startDrawer()]);
     this.#ready.catch(() => {}); // reported by the next piece of work
@@ -193,7 +197,7 @@ export class TimedEvaluation {
   }
 
   /** Start a thread, or `again` another if it ends by itself; the promise is of its readiness. */
-  #launch(hear: (done: Done) => void, again: () => void): [Thread, Promise<void>] {
+  #launch(start: StartThread, hear: (done: Done) => void, again: () => void): [Thread, Promise<void>] {
     let isReady = false;
     let thread!: Thread;
     const ready = new Promise<void>((resolve, reject) => {
@@ -203,7 +207,7 @@ export class TimedEvaluation {
         }
         reject(new StoreFailed("evaluation: expected a thread, got one that does not start"));
       };
-      thread = this.start((done) => {
+      thread = start((done) => {
         if (done.kind === "ready") {
           isReady = true;
           resolve();
@@ -223,7 +227,7 @@ export class TimedEvaluation {
         this.#standIns.delete(done.id);
       }
     };
-    const [thread, ready] = this.#launch(prepared, () => {
+    const [thread, ready] = this.#launch(this.start, prepared, () => {
       this.#refuseAll();
       void this.#startPreparer();
     });
@@ -234,6 +238,7 @@ export class TimedEvaluation {
   /** Start a thread that draws, and the one that evaluates for it. */
   #startDrawer(): Promise<void>[] {
     const [thread, ready] = this.#launch(
+      this.start,
       (done) => this.#hear(done),
       () => void this.#startDrawer(),
     );
@@ -245,6 +250,7 @@ export class TimedEvaluation {
   /** Start a thread that evaluates what the one before it had not begun, and give it the records. */
   #startEvaluator(): Promise<void> {
     const [thread, ready] = this.#launch(
+      this.startReading,
       (done) => this.#hear(done),
       () => {
         this.#pending.clear(); // these are answered by their defaults

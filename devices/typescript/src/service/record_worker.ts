@@ -5,7 +5,7 @@
 
 import { decodeRequest, decodeStudy } from "../codec/index.js";
 import { StoreFailed } from "../errors.js";
-import { sha256 } from "../queries/index.js";
+import { type Schema, sha256 } from "../queries/index.js";
 import { toHex } from "../integers.js";
 import type { Request, StudyTerms } from "../messages.js";
 import type { Words } from "../randomizers/index.js";
@@ -50,14 +50,21 @@ interface Ready {
   readonly value: Value;
 }
 
+/**
+ * Reads a member's record, for each answer anew and within the time of its evaluation. Whatever it
+ * throws leaves the answer to the default.
+ */
+export type ReadRecord = (member: string, schema: Schema) => RawRecord | Promise<RawRecord>;
+
 interface Taken {
   readonly works: readonly (Work & { readonly terms: StudyTerms })[];
   readonly drawing: Drawing;
 }
 
-/** Serve a thread's port, one message after another. */
-export function serve(own: Port): void {
+/** Serve a thread's port, one message after another; without `read` records are those it is given. */
+export function serve(own: Port, read?: ReadRecord): void {
   const records = new Map<string, RawRecord>();
+  const recordOf: ReadRecord = read ?? ((member) => records.get(member) ?? {});
   const taken = new Map<number, Taken>();
   let values: MessagePort | undefined;
   let last: Promise<void> = Promise.resolve();
@@ -83,7 +90,7 @@ export function serve(own: Port): void {
         taken.set(task.id, await take(task.items));
         break;
       case "evaluate":
-        evaluateAll(task.id, task.member);
+        await evaluateAll(task.id, task.member);
         reply({ kind: "evaluated", id: task.id });
         break;
       case "stand-ins": {
@@ -102,10 +109,11 @@ export function serve(own: Port): void {
   }
 
   /** Evaluate what was taken; an exception, whatever it is, leaves the answer to the default. */
-  function evaluateAll(id: number, member: string): void {
+  async function evaluateAll(id: number, member: string): Promise<void> {
     for (const { digest, request, terms } of taken.get(id)?.works ?? []) {
       try {
-        const value = evaluate(request, terms.schema.encode(records.get(member) ?? {}));
+        const record = await recordOf(member, terms.schema);
+        const value = evaluate(request, terms.schema.encode(record));
         values?.postMessage({ id, digest, value } satisfies Ready);
       } catch {
         continue;

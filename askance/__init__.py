@@ -139,7 +139,7 @@ if TYPE_CHECKING:
     )
     from askance_simulation.plots import epsilon_curve
     from askance_simulation.populations import Population
-    from askance_simulation.randomness.seeds import Seed
+    from askance_simulation.randomness import Seed
 
 __all__ = [
     "Adaptive",
@@ -364,7 +364,7 @@ _NAMES = {
     ),
     "askance_simulation.plots": ("epsilon_curve",),
     "askance_simulation.populations": ("Population",),
-    "askance_simulation.randomness.seeds": ("Seed",),
+    "askance_simulation.randomness": ("Seed",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -15,7 +15,7 @@ from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.printable import value_text
 from askance_simulation.experiments import Simulation, simulate
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 @dataclass

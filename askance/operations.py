@@ -43,7 +43,7 @@ from askance_simulation.populations import (
     Population,
     masked_parity,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 if TYPE_CHECKING:
     from askance_aggregator.amplification import Ends

@@ -58,8 +58,7 @@ from askance_client.queries import (
     Schema,
 )
 from askance_simulation.populations import Population, people_of, read_file
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 LABEL = "income"
 HELD_OUT = Fraction(1, 5)

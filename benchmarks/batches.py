@@ -24,7 +24,7 @@ from askance_aggregator.planning.plans import RoundPlan
 from askance_aggregator.queries import category
 from askance_client.queries import Category, Schema
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NANO = 10**9
 MISS = 0.05  # of all intervals of a batch together

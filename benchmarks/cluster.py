@@ -36,7 +36,7 @@ from askance_simulation.fleets import fleet_by
 from askance_simulation.fleets.cluster import joined
 from askance_simulation.fleets.shards import import_ray
 from askance_simulation.populations import Population, masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 USERS, QUICK_USERS = 100_000_000, 5_000_000
 REPEATS = 2

@@ -19,8 +19,7 @@ from askance_client.queries import Query
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import ColumnFleet, Devices, Threads
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 NANO_NATS = 8 * 10**9  # of a user: what one question of a benchmark costs, or more

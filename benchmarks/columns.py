@@ -34,8 +34,7 @@ from askance_simulation.cores import cores
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.trials import peak_memory_mb
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import Keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Keystream, Seed
 
 REPEATS = 7
 EPSILON = 10**9

@@ -64,8 +64,7 @@ from askance_client.garbage_collection import rare_collections
 from askance_client.queries import Category, Integer, Schema
 from askance_simulation.fleets import ColumnFleet, Devices
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 GATEWAYS = 4
 ENTRIES = 1_000  # of the audit log at most: one per ten devices

@@ -39,7 +39,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.codec import digest_of
 from askance_client.queries import Category, Schema
 from askance_simulation.populations.labelled_bits import masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 

@@ -33,7 +33,7 @@ from askance_aggregator.studies.study import Study
 from askance_simulation.experiments import Trial, run_trial
 from askance_simulation.fleets import FLEETS, Devices, OpenedFleet, Progress
 from askance_simulation.populations import POPULATIONS, Population, masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 CONNECTED_WITHIN_S = 300.0
 MEASURED = ("objects", "grpc", "grpc-streams")

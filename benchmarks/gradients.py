@@ -70,7 +70,7 @@ from askance_aggregator.planning import plan_batch, rehearse
 from askance_aggregator.queries import EncodedColumns, encode_columns
 from askance_client.queries import Category, Integer, Label, Real, Schema
 from askance_simulation.populations import people_of, read_file
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ADULT = "adult.csv"
 PIMA_FILE = "pima_indians_diabetes.csv"

@@ -29,7 +29,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.queries import Integer, Real, Schema
 from askance_simulation.experiments import simulate
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 Floats = NDArray[np.float64]
 

@@ -56,7 +56,7 @@ from askance_simulation.families.fused import LEAST_USERS, counter
 from askance_simulation.families.rounding import rounding
 from askance_simulation.populations import Population
 from askance_simulation.populations.columns import narrowed
-from askance_simulation.randomness.coins import Keystream
+from askance_simulation.randomness import Keystream
 
 REPEATS = 3
 EPSILON = 10**9

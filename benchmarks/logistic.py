@@ -37,8 +37,7 @@ from askance_papers.reproduce import Effort, Setting
 from askance_papers.reproduce.cm08.data import Problem, folds, problems
 from askance_papers.reproduce.cm08.trials import Errors
 from askance_papers.reproduce.counting import generator
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 PEER = Path(__file__).parent / "peers" / "diffprivlib" / "fit.py"
 EPSILONS = ("0.2", "1", "2")

@@ -40,7 +40,7 @@ from askance_client.randomizers import (
     SignedSubsetSelection,
 )
 from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 BETA = 0.01  # round 1 fails at most this often
 CLEAR = 4.0  # standard errors from BETA at which a probe ends

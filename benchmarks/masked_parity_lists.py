@@ -37,7 +37,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.randomizers import HadamardSign, HypercubeResponse, SignedSubsetSelection
 from askance_papers.reproduce.klnrs08.masked_parity import scaled, second_values
 from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 CLAIM = 0.55  # users of the list over those of one mask, at most, at eps = 1 and d >= 16
 CLAIMED_FROM = 16

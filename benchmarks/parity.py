@@ -24,12 +24,12 @@ import numpy as np
 
 from askance_aggregator.sampling import SystemWords
 from askance_papers.curator.parity import (
-    Parity,
     ParityExamples,
     PrivateParity,
     examples_needed,
     printed_keeping,
 )
+from askance_simulation.populations.labelled_bits import Parity
 
 EPSILON, ERROR, BETA = "0.5", "0.1", "0.15"
 ALLOWED_S = {256: 0.05, 1024: 3.0}

@@ -45,7 +45,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.queries import Schema
 from askance_simulation.experiments import run_trial
 from askance_simulation.populations import Population, paths
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 CHANGES: tuple[int, ...] = (0, 1, 3, 10)
 EPOCHS: tuple[int, ...] = (16, 64)

@@ -45,7 +45,7 @@ from askance_simulation.families import draw
 from askance_simulation.families.rounding import round_by_division
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import unit_vectors
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAT = 10**9
 POOL = 4096

@@ -34,7 +34,7 @@ from askance_client.accounting import parse_epsilon
 from askance_client.messages import Request
 from askance_client.queries import Integer, Schema
 from askance_simulation.counts import sample_levels, sample_tally
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 BETA = 0.01

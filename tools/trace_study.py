@@ -53,7 +53,7 @@ class CallCounter:
 def trace(fleet: str, rows: int) -> CallCounter:
     """Run the study on a fleet, and return what was called."""
     from askance_simulation.experiments import named, run_trial
-    from askance_simulation.randomness.seeds import Seed
+    from askance_simulation.randomness import Seed
 
     def run(epsilon: str) -> None:
         made = named("frequency", epsilon=epsilon, users=rows, settings={"column": "category"})

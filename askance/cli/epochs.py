@@ -78,7 +78,7 @@ def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries
 
     from askance_simulation.experiments import simulate_epochs
     from askance_simulation.populations import Population
-    from askance_simulation.randomness.seeds import Seed
+    from askance_simulation.randomness import Seed
 
     for option, default in _NOT_WITH_EPOCHS.items():
         given = getattr(arguments, option)

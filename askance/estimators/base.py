@@ -34,7 +34,7 @@ from askance_simulation.populations import Population
 from askance_simulation.populations.arrow_tables import columns_of_frame
 from askance_simulation.populations.cells import cells_of_objects
 from askance_simulation.populations.population import people_of
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 Columns = Mapping[str, NDArray[Any]]
 _SOURCE = Path("rows")  # stands for a file's path in messages

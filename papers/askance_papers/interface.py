@@ -10,7 +10,7 @@ from askance.operations import check_output
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_simulation.populations import DataSource
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 if TYPE_CHECKING:
     from askance_papers.curate import CuratorRelease

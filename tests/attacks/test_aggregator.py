@@ -38,8 +38,7 @@ from askance_client.errors import NondeterminismError
 from askance_client.messages import AckStatus, Request, SignedStudy
 from askance_client.service import MAX_RESPONSE_BYTES, CheckIn, Response, token_digest
 from askance_simulation.fleets import Devices, ObjectFleet
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 NOW_S = 1_767_225_600
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

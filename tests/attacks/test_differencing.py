@@ -21,8 +21,7 @@ from askance_aggregator.studies.transcript import Closed
 from askance_client.device import Policy
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import Devices, ObjectFleet
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 NOW_S = 1_767_225_600
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

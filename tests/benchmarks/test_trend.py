@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askance_simulation.populations import paths
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 def test_the_law_of_one_change_lies_between_those_of_none_and_of_all(trend: ModuleType) -> None:

@@ -27,7 +27,7 @@ from askance_simulation.fleets import fleet_by
 from askance_simulation.fleets.cluster import NoCluster, joined
 from askance_simulation.fleets.shards import LostResults, compute, import_ray
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 MANY = 7 * CHUNK + 300
 RUN = ["simulate", "mean", "--users", "200000", "--epsilon", "1", "--json", "--fleet"]

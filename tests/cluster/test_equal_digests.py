@@ -11,7 +11,7 @@ from askance_aggregator.studies.tallies import CHUNK
 from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Trial, named, run_trial
 from askance_simulation.fleets import FLEETS, fleet_by
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 pytestmark = pytest.mark.usefixtures("ray_of_three")
 

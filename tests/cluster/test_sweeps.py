@@ -22,7 +22,7 @@ from askance_simulation.experiments.sweeps import Cell, running
 from askance_simulation.fleets.cluster import joined
 from askance_simulation.fleets.shards import LostResults, import_ray
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 pytestmark = pytest.mark.usefixtures("ray_of_three")
 

@@ -37,8 +37,7 @@ from askance_client.service.multiplexer import Multiplexer
 from askance_client.service.observable import record_times
 from askance_simulation.experiments.trials import EPOCH_S
 from askance_simulation.populations import Population, masked_parity
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 LONGEST_WAIT_MS = 500  # a fleet that comes back at once, so that many kills fit into a minute
 CONNECTIONS = 4

@@ -22,7 +22,7 @@ from askance_client.messages import Request, SignedStudy
 from askance_client.queries import Bit, Category, EncodedRecord, Schema
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.conftest import add_report
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -53,7 +53,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "codes: expected 0 .. {}, found another in {} of {} rows, row {} the first",
             "query {}: expected values in {} .. {}, found another in {} of {} rows, row {} th",
         },
-        "papers/askance_papers/curator/parity/examples.py": {
+        "papers/askance_papers/curator/parity.py": {
             "examples: expected 0 or 1, found another number in row {}, column {}",
             "labels: expected 0 or 1, found another number in row {}",
         },

@@ -19,7 +19,7 @@ from typing import Any
 
 from askance_aggregator.learners import hypothesis_json
 from askance_simulation.experiments import named, run_trial
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 FILE = Path(__file__).parent / "recorded_digests.json"
 HYPOTHESES = Path(__file__).parent / "recorded_hypotheses"

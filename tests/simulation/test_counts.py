@@ -39,8 +39,7 @@ from askance_client.randomizers import (
     SubsetSelection,
 )
 from askance_simulation.counts import sample_levels, sample_signed_sets, sample_tally
-from askance_simulation.randomness.coins import keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, keystream
 
 ALPHA = 1e-6
 HALF = COIN_SPACE // 2

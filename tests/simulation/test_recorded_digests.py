@@ -9,7 +9,7 @@ import pytest
 from askance_aggregator.learners import find, hypothesis_from_json, hypothesis_json, learners
 from askance_simulation.experiments import named, run_trial
 from askance_simulation.families import fused
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.simulation.recorded_digests import cases, digest_of, hypothesis_text, run_case
 
 CASES = cases()

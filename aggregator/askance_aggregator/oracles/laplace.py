@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.composition import Pure
 from askance_aggregator.numbers import Rational, read_probability
-from askance_aggregator.sampling import Words, discrete_laplace
-from askance_aggregator.sampling.discrete_laplace import MAX_SCALE
+from askance_aggregator.sampling import MAX_SCALE, Words, discrete_laplace
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 

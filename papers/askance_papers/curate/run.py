@@ -17,8 +17,7 @@ from askance_papers.curate.data_table import Column, DataTable, Labelled, Numeri
 from askance_papers.curate.registry import find
 from askance_papers.curate.request import COMMON, Curated, CuratorRelease, CuratorRequest, shown
 from askance_simulation.populations import DataSource, people_of
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 FROM_DATA = "from-data"
 

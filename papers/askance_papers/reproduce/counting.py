@@ -15,7 +15,7 @@ from askance_aggregator.planning import RoundPlan
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_simulation.counts import sample_levels, sample_tally
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 def generator(seed: Seed) -> np.random.Generator:

@@ -10,7 +10,7 @@ from typing import Any
 
 from askance_simulation.frames import to_arrow, to_pandas
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, legend_beside, plain, wide
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 Row = Mapping[str, Any]
 """Row of measurements: column to value (text, numbers, booleans, None)."""

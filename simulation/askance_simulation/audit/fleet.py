@@ -22,8 +22,7 @@ from askance_client.randomizers import Coins, Randomizer
 from askance_simulation.audit.losses import Pair
 from askance_simulation.families import Law
 from askance_simulation.fleets.memory_ledger import MemoryLedger
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 _NOW_S = 20_000 * 86_400
 _BUDGETS = 16  # so that what is charged twice shows, rather than being refused

@@ -13,9 +13,7 @@ from askance_aggregator.names import unknown_name
 from askance_aggregator.numbers import Rational
 from askance_client.errors import InvalidParameter
 from askance_client.messages import AckStatus
-from askance_simulation.randomness.chances import read_chance
-from askance_simulation.randomness.coins import keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, keystream, read_chance
 
 _LEAST_PASSING = Fraction(1, 10)
 _PER_DEVICE = 1 << 20  # exchanges per device: each device draws its faults from its own words

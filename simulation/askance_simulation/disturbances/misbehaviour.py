@@ -27,8 +27,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Query, QueryKind
 from askance_client.randomizers import Randomizer
 from askance_simulation.families.favouring import Weights, favour, index, uniform, words_below
-from askance_simulation.randomness.chances import below, read_chance, threshold, words
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, below, read_chance, threshold, words
 
 Ordinals = NDArray[np.int64]
 Which = NDArray[np.bool_]

@@ -43,7 +43,7 @@ from askance_simulation.populations import (
 )
 from askance_simulation.populations.population import build, entry
 from askance_simulation.populations.tables import TableRecords
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 BEST = "best"
 DESIGNS: Mapping[str, Design] = MappingProxyType(

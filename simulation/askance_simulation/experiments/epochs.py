@@ -31,8 +31,7 @@ from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.plots import Picture
 from askance_simulation.plots.epochs import series_picture
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 _FIRST_DAY = 20_454  # 2026-01-01
 

@@ -56,8 +56,7 @@ from askance_simulation.fleets import (
     prepared,
 )
 from askance_simulation.populations import ObservedUsers, Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from askance_simulation.summaries import rounds_taken
 
 MakeBehaviour = Callable[[Seed], Behaviour]

@@ -37,8 +37,7 @@ from askance_client.queries import Label
 from askance_simulation.experiments.catalogue import named
 from askance_simulation.experiments.trials import local_oracle
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ROWS = 2_000
 FAILURE = 1e-6

@@ -30,7 +30,7 @@ from askance_simulation.families.rounding import Rounding, rounding
 from askance_simulation.fleets.classes import Classes, ClassResponse, UserClass
 from askance_simulation.fleets.histories import AnsweredAsk, Ask, Outcome
 from askance_simulation.populations import Observation, Population, ReadingSums
-from askance_simulation.randomness.coins import Keystream, keystream, keystream_at
+from askance_simulation.randomness import Keystream, keystream, keystream_at
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from askance_client.randomizers import Coins
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import ObservedUsers, Population
-from askance_simulation.randomness.coins import DeviceCoins, SeededCoins
+from askance_simulation.randomness import DeviceCoins, SeededCoins
 
 _CHUNK = 1 << 14  # records encoded at a time while devices are made
 _CHUNKS = 16  # that are kept, for devices that are asked in any order

@@ -14,7 +14,7 @@ from askance_simulation.fleets.objects import ObjectFleet
 from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.threads import Threads, check_workers
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from askance_client.queries import Category, Schema
 from askance_simulation.populations.columns import GuidedEdges, columns_of, draws, words_of_bits
 from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 _AT_ONCE = 1 << 16  # users drawn together: what they are drawn from stays near the processor
 

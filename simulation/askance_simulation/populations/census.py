@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from askance_simulation.populations.columns import draws
 from askance_simulation.populations.sources import Rows, dataset
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ROWS = 20_000
 _SEED = 1891  # a year of an early census by machine; any number would do

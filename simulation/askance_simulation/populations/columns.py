@@ -13,8 +13,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.queries.columns import ColumnValue
 from askance_client.queries import Schema
 from askance_client.queries.fields import ValueType
-from askance_simulation.randomness.coins import keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, keystream
 
 
 def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:

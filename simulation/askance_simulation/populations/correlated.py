@@ -13,7 +13,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Label, Schema
 from askance_simulation.populations.columns import below, columns_of, draws
 from askance_simulation.populations.population import Population, catalogued
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 _MAX_BITS = 64
 

@@ -27,8 +27,7 @@ from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
 from askance_simulation.populations.population import Population, catalogued
-from askance_simulation.randomness.coins import keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, keystream
 
 Concept = LiteralConjunction | Disjunction | DecisionList
 

@@ -20,8 +20,7 @@ from askance_client.queries import Real, Schema
 from askance_simulation.populations.columns import GuidedEdges, columns_of, draws, weighted
 from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.randomness.coins import keystream
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, keystream
 
 _BITS = 16
 _AT_ONCE = 1 << 16  # users whose words are drawn together: they stay near the processor

@@ -41,7 +41,7 @@ from askance_simulation.populations.tables import (
     records_of,
     users_of,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 _Maker = TypeVar("_Maker", bound="Callable[..., Population]")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.totals import AnswerTotals
 from askance_aggregator.queries import EncodedColumns, values_of
 from askance_client.queries import Query
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 UserCounts = NDArray[np.int64]
 

@@ -27,7 +27,7 @@ from askance_simulation.populations.columns import draws
 from askance_simulation.populations.inference import Summarized, infer
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 class TextColumns:

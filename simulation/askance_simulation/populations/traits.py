@@ -9,7 +9,7 @@ from askance_aggregator.learners import traits_schema
 from askance_aggregator.queries import EncodedColumns
 from askance_simulation.populations.columns import columns_of, draws
 from askance_simulation.populations.population import Population, catalogued
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 _YES = 0.3  # the share of the second group
 _MEMBER = (0.2, 0.7)  # the share of members in each group

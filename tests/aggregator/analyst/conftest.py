@@ -28,8 +28,7 @@ from askance_client.service import Identity, channel_options, token_digest
 from askance_client.service.observable import connections_for
 from askance_simulation.fleets import Devices
 from askance_simulation.populations import Population, masked_parity
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from askance_simulation.stream_runner import StreamRunner
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

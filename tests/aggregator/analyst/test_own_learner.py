@@ -36,8 +36,7 @@ from askance_simulation.fleets import Devices
 from askance_simulation.fleets.columns import ColumnFleet
 from askance_simulation.fleets.objects import ObjectFleet
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 SOURCE = Path(__file__).parents[3] / "examples" / "askance-median"
 DISTRIBUTION = "askance-median==0.3.1"

@@ -44,7 +44,7 @@ from askance_client.errors import InvalidParameter, PlanRefused, RemoteProtocolE
 from askance_client.ledger import SECONDS_PER_DAY
 from askance_protos.v1 import analyst_pb2 as pb
 from askance_simulation.populations import masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.test_epochs import Clock
 

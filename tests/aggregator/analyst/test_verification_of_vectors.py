@@ -18,8 +18,7 @@ from askance_client.device import Policy
 from askance_client.queries import Real, Schema
 from askance_simulation.fleets import ColumnFleet, Devices
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 

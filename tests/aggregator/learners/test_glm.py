@@ -44,8 +44,7 @@ from askance_aggregator.queries import encode_columns, evaluate_vectors, round_t
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
 from askance_client.randomizers import RandomCodebook
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 SCHEMA = Schema(
     "people",

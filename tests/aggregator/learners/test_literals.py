@@ -35,8 +35,7 @@ from askance_aggregator.oracles import (
 from askance_aggregator.planning import plan
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.queries import Integer, Label, Schema
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 D = 3
 X = np.array(list(product((0, 1), repeat=D)))

@@ -34,8 +34,7 @@ from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Category, QueryKind, Real, Schema
 from askance_simulation.experiments import named, run_trial
 from askance_simulation.populations import unit_vectors
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAT = 10**9
 USERS = 3_000

@@ -23,7 +23,7 @@ from askance_aggregator.oracles import ExactOracle, learn
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Label, Schema
 from askance_simulation.populations import people_of, read_file, traits
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SCHEMA = Schema("s", 1, sky=Category(["clear", "grey"]), dry=Bit(), rain=Label(["no", "yes"]))
 DAYS: dict[str, Any] = {

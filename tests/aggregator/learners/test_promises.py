@@ -39,8 +39,7 @@ from askance_aggregator.oracles import (
     learn,
 )
 from askance_simulation.populations import Population, clusters, halfspaces, traits
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 USERS = 4_000
 TRAITS = traits(USERS, Seed.of(1))

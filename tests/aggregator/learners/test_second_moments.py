@@ -33,7 +33,7 @@ from askance_client.queries import (
     Schema,
 )
 from askance_simulation.populations import plane
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SCHEMA = Schema(
     "s",

@@ -24,7 +24,7 @@ from askance_simulation.audit.fleet import Case
 from askance_simulation.audit.ledgers import MemoryLedgers
 from askance_simulation.experiments import Trial, named, run_trial, simulate_epochs
 from askance_simulation.populations import Population, paths
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAT = 10**9
 ALPHA = 1e-6

@@ -36,8 +36,7 @@ from askance_aggregator.queries import (
 )
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.queries import Integer, Label, Schema
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 SCHEMA = Schema("s", 1, n=Integer(0, 4), y=Label([0, 1]))
 ROWS = {"n": [0, 1, 2, 3, 4, 4], "y": [0, 0, 1, 1, 1, 0]}

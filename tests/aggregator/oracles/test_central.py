@@ -23,8 +23,7 @@ from askance_aggregator.queries import (
 )
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused
 from askance_client.queries import Category, Integer, Schema
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 SCHEMA = Schema("s", 1, n=Integer(0, 4), c=Category(["p", "q", "r"]))
 QUESTIONS = (

@@ -27,8 +27,7 @@ from askance_aggregator.queries import (
 )
 from askance_client.errors import InvalidAnswer
 from askance_client.queries import Integer, Schema
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 SCHEMA = Schema("s", 1, n=Integer(0, 4))
 SHARE = Question(predicate(SCHEMA["n"] >= 2), Fraction(1, 10))

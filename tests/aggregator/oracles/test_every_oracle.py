@@ -57,8 +57,7 @@ from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidAnswer
 from askance_simulation.experiments import local_oracle
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 D = 4

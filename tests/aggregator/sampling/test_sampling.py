@@ -26,8 +26,7 @@ from askance_aggregator.sampling import (
     permutation,
 )
 from askance_client.errors import InvalidParameter
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 DRAWS = 200_000

@@ -37,8 +37,7 @@ from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.populations import Population
 from askance_simulation.populations import masked_parity as masked_parity_world
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.conftest import cohort_of
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -27,8 +27,7 @@ from askance_client.messages import SignedStudy
 from askance_simulation.fleets import Devices, ObjectFleet
 from askance_simulation.populations import Population
 from askance_simulation.populations.population import build
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 NOW_S = 1_700_000_000

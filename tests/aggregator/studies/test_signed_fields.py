@@ -28,8 +28,7 @@ from askance_client.queries import (
 )
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.conftest import cohort_of
 
 if TYPE_CHECKING:

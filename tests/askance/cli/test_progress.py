@@ -14,7 +14,7 @@ from askance.cli.progress import Bar, LineTasks, progress, sweep_progress, worki
 from askance_aggregator.planning import RoundPlan
 from askance_simulation.experiments import named, simulate
 from askance_simulation.experiments.sweeps import Advance
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 def rounds() -> tuple[RoundPlan, ...]:

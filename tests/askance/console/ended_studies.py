@@ -26,8 +26,7 @@ from askance_client.queries import Category, Integer, Label, Schema
 from askance_simulation.fleets import ColumnFleet, Devices
 from askance_simulation.populations import Population
 from askance_simulation.populations import masked_parity as parity_people
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, public
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"

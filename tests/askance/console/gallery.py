@@ -24,7 +24,7 @@ from askance_client.codec import decode_study, digest_of
 from askance_client.queries import Category, Integer, Label, Schema
 from askance_simulation.populations import Population, clusters
 from askance_simulation.populations import masked_parity as parity_people
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.aggregator.server.callers.role_server import KEYS, NOW_S, served
 from tests.askance.console.consoles import Visitor, console_of
 from tests.askance.console.ended_studies import add_poor, add_run

@@ -28,7 +28,7 @@ from askance_client.service import (
     token_digest,
 )
 from askance_simulation.populations import masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.aggregator.server.callers.role_server import KEYS
 from tests.askance.console.browser import browser, missing, requested, until
 from tests.askance.console.consoles import console_of

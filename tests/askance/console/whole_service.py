@@ -27,8 +27,7 @@ from askance_simulation.fleets import Devices
 from askance_simulation.fleets.grpc import Runners
 from askance_simulation.fleets.streams import SharedStreams
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.aggregator.server.callers.role_server import KEYS, public
 
 _GATEWAYS = 8

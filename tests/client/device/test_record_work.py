@@ -17,8 +17,7 @@ from askance_client.messages import Reason, SignedStudy
 from askance_client.queries import EncodedRecord
 from askance_client.queries.limits import MAX_WEIGHT as MAX_QUERY_WEIGHT
 from askance_client.randomizers import COIN_SPACE, Channel, Coins, RandomCodebook
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.client.randomizers.test_draw_costs import COSTS
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 pytest.importorskip("sklearn")
 
 from askance_client.errors import InvalidParameter, InvalidRecord
+from askance_papers.curator.boosting_classifier import (
+    PrivateBoostingClassifier,
+)
 from askance_papers.curator.logistic.estimator import (
     PrivateLogisticRegression,
-)
-from askance_papers.curator.people.classifier import (
-    PrivateBoostingClassifier,
 )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from askance_papers.reproduce import REPRODUCTIONS, Effort, Reproduction, Setting, find
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.papers.reproduce.planted import cm08, drv10, klnrs08, notes
 from tests.papers.reproduce.planted.defect import Defect, Defects
 from tests.papers.reproduce.planted.promises import PROMISES

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from askance_aggregator.sampling import Words
 from askance_papers.curator.synopsis import MarginalFamily, Universe
 from askance_papers.reproduce.drv10 import boosting
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SMALL = MarginalFamily(Universe.of_bits(6), 2)
 AS_EXPECTED = {name: figures[2] for name, figures in boosting.EXPECTED.items()}

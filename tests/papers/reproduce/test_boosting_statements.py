@@ -23,7 +23,7 @@ from askance_papers.reproduce.drv10 import (
     theorem_v_2,
     theorem_v_3,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 QUICK = Setting(Effort.QUICK, Seed.of(1))
 FAST = ["lemma-iii.2", "theorem-iii.3", "claim-iv.2", "lemma-v.1"]

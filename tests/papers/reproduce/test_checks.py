@@ -23,8 +23,7 @@ from askance_papers.reproduce.checks import (
     repeats_agree,
     spherical_noise,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 N = 400  # draws of each test: a factor of 1.6 either way is seen by all of them
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from askance_aggregator.composition import Optimal
 from askance_papers.reproduce import Effort, Reproduction, Setting, find
 from askance_papers.reproduce.drv10 import composition
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 @pytest.fixture(scope="module")

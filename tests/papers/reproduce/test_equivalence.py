@@ -14,7 +14,7 @@ from askance_aggregator.oracles.reductions.products import product_of
 from askance_aggregator.queries import predicate
 from askance_papers.reproduce.counting import AskedOnce
 from askance_papers.reproduce.klnrs08 import lemma_4_4, lemma_4_5, theorem_4_8, transcripts
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(1)
 

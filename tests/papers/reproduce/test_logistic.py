@@ -27,7 +27,7 @@ from askance_papers.reproduce.cm08.trials import (
     measure,
     pair,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 NAMES = [f"logistic-figure-{number}" for number in (1, 2, 3, 4)]

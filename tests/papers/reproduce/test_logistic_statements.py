@@ -18,7 +18,7 @@ from askance_papers.curator.logistic import (
 )
 from askance_papers.reproduce import Effort, Setting, find
 from askance_papers.reproduce.cm08 import losses, sensitivity, utility
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 QUICK = Setting(Effort.QUICK, Seed.of(1))
 

@@ -29,7 +29,7 @@ from askance_papers.reproduce.klnrs08.masked_parity import (
 )
 from askance_simulation.experiments import run_trial
 from askance_simulation.populations.population import build
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(15) / "any d"
 TRIALS = 400

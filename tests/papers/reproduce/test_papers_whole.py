@@ -18,12 +18,7 @@ from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_papers.curator.mechanisms import ValidatedParity
 from askance_papers.curator.mechanisms import selection as selections
 from askance_papers.curator.mechanisms import validated_parity as validated
-from askance_papers.curator.parity import (
-    Parity,
-    ParityExamples,
-    PrivateParity,
-    even_keeping,
-)
+from askance_papers.curator.parity import ParityExamples, PrivateParity, even_keeping
 from askance_papers.reproduce import Effort, Setting, find
 from askance_papers.reproduce.klnrs08 import (
     corollary_4_6,
@@ -32,8 +27,8 @@ from askance_papers.reproduce.klnrs08 import (
     remark_3_8,
 )
 from askance_papers.reproduce.klnrs08.corollary_4_6 import BentCase
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.populations.labelled_bits import Parity
+from askance_simulation.randomness import Seed, SeededWords
 
 SEED = Seed.of(1)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from askance_papers.curator.parity import even_keeping, sharper_keeping
 from askance_papers.reproduce import Effort, Reproduction, Setting, find
 from askance_papers.reproduce.klnrs08 import parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 @pytest.fixture(scope="module")

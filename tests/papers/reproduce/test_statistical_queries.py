@@ -32,7 +32,7 @@ from askance_papers.reproduce.notes import (
     theorem_8,
 )
 from askance_papers.reproduce.notes.theorem_8 import Flipped
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(1)
 PICTURES = {  # of those that take a second; test_planted_defects.py runs all

@@ -14,7 +14,7 @@ from askance_papers.curator.mechanisms import Exponential, PermuteAndFlip
 from askance_papers.reproduce import Effort, Reproduction, Setting, find
 from askance_papers.reproduce.klnrs08 import theorem_3_7
 from askance_papers.reproduce.klnrs08.theorem_3_7 import ErrorCurve, Instance, enumerated_loss, row
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ from askance_simulation.audit import (
     subjects,
 )
 from askance_simulation.audit.bounds import detectable, improbable, losses_at_least
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 NAT = 10**9

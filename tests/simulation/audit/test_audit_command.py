@@ -18,7 +18,7 @@ from askance_simulation.audit import (
     of_cells,
     subjects,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 WORDS = ["verify", "--audit", "--epsilon", "1", "--epsilon", "60", "--reports", "60"]
 SUBJECTS = {"randomized-response", "k-ary-response(3)", "subset-selection(17)"}

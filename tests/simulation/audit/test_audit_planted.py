@@ -39,8 +39,7 @@ from askance_simulation.audit import (
 from askance_simulation.audit.fleet import of_signs
 from askance_simulation.audit.promises import AGAIN, CHARGE, FRAME, FREE, FROZEN, RESTARTED
 from askance_simulation.fleets.memory_ledger import MemoryLedger
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 NAT = 10**9
 Words = tuple[int, ...]

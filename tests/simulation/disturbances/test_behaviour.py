@@ -10,8 +10,7 @@ import pytest
 
 from askance_client.errors import InvalidParameter
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Misbehaviour
-from askance_simulation.randomness.chances import below, threshold, words
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, below, threshold, words
 
 ALPHA = 1e-6
 N = 1 << 18

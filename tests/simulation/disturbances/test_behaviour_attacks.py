@@ -39,8 +39,7 @@ from askance_client.queries import (
 from askance_client.randomizers import COIN_SPACE, Channel, Randomizer
 from askance_simulation.disturbances import ATTACKS, Misbehaviour
 from askance_simulation.families.favouring import favour
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 NAT = 10**9
 PEOPLE, LIARS = 600, 80

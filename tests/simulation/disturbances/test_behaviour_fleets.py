@@ -12,7 +12,7 @@ from askance_aggregator.studies.transcript import Asked, Header
 from askance_simulation.disturbances import ATTACKS, Misbehaviour
 from askance_simulation.experiments import Trial, named, run_trial, simulate
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SMALL = {
     "masked-parity": {"d": "4"},

@@ -50,7 +50,7 @@ from askance_simulation.experiments import Trial, named, run_trial, simulate
 from askance_simulation.fleets import Devices, FleetMaker, OpenedFleet, Progress
 from askance_simulation.fleets.grpc import grpc_fleet
 from askance_simulation.fleets.memory_ledger import MemoryLedger
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 ROOT = Seed.of(4)

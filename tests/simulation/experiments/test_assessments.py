@@ -42,7 +42,7 @@ from askance_client.queries import Bit, Bits, Category, Integer, Schema
 from askance_simulation.populations import Population
 from askance_simulation.populations import conjunctions as conjunctions_world
 from askance_simulation.populations import masked_parity as masked_parity_world
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SCHEMA = Schema("s", 1, colour=Category(("red", "green", "blue")), n=Integer(0, 9), smokes=Bit())
 PEOPLE = Population.from_columns(

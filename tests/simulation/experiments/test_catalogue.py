@@ -13,7 +13,7 @@ from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.queries import Bits
 from askance_simulation.experiments import named
 from askance_simulation.populations import POPULATIONS
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(0)
 SCHEMA = """

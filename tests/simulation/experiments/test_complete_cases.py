@@ -34,7 +34,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Integer, Label, Real, Schema
 from askance_simulation.experiments import run_trial, simulate
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SCHEMA = Schema(
     "households",

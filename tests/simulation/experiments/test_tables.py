@@ -10,7 +10,7 @@ import askance as ask
 from askance_aggregator.learners import find, learners, presentation_of
 from askance_client.errors import InvalidParameter
 from askance_simulation.experiments import Simulation, named
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 pytest.importorskip("pandas")
 

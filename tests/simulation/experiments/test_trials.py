@@ -33,7 +33,7 @@ from askance_client.queries import Integer, Schema
 from askance_simulation.experiments import Simulation, named, run_trial, simulate
 from askance_simulation.fleets import Devices, ObjectFleet, OpenedFleet, Progress
 from askance_simulation.populations import Population, masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 WHOLE = Schema("whole", 1, number=Integer(0, 79))
 

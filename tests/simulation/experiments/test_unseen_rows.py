@@ -52,7 +52,7 @@ from askance_simulation.populations import (
     literal_conjunctions as literal_world,
 )
 from askance_simulation.populations.population import build
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(5)
 NEW = ["literal-conjunctions", "disjunctions", "decision-lists", "traits", "plane"]

@@ -35,7 +35,7 @@ from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Simulation, named, simulate, sweep
 from askance_simulation.experiments.references import PopulationOracle, reference_of
 from askance_simulation.populations import Population, categories, numbers
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 from tests.kinds import one_of_each_kind
 
 NOISE = {"label-noise": "1/2"}

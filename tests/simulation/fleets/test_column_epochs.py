@@ -16,8 +16,7 @@ from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.messages import Reason, Repeat, Request, SignedStudy
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.conftest import cohort_of
 from tests.simulation.fleets.test_column_fleet import (
     FIELDS,

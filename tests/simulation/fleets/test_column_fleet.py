@@ -39,8 +39,7 @@ from askance_client.queries import (
 from askance_simulation.experiments import simulate
 from askance_simulation.fleets import ColumnFleet, Devices, ObjectFleet
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.conftest import cohort_of
 
 USERS, NOW_S = 40, 1_767_225_600

@@ -46,8 +46,7 @@ from askance_simulation.fleets import (
 )
 from askance_simulation.populations import Population
 from askance_simulation.populations import population as population_module
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 USERS = 40
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -32,8 +32,7 @@ from askance_simulation.disturbances import PRESENT_AND_HONEST, Misbehaviour
 from askance_simulation.families import fused
 from askance_simulation.fleets import ColumnFleet, Devices, Threads
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 
 USERS = (1 << 16) + 1357  # a chunk, and a part of one that no block of coins divides
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))

@@ -26,8 +26,7 @@ from askance_simulation.fleets.grpc import grpc_fleet
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 from askance_simulation.fleets.streams import MakeStreams, SharedStreams, StreamPerDevice
 from askance_simulation.populations import Population, masked_parity
-from askance_simulation.randomness.coins import SeededCoins
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins
 from tests.kinds import BY_KIND, one_of_each_kind
 
 EPSILON = "4"

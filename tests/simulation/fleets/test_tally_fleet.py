@@ -34,7 +34,7 @@ from askance_client.queries import Category, Query, Schema
 from askance_client.randomizers import Randomizer
 from askance_simulation.fleets import LAWS, Devices, fleet_by
 from askance_simulation.populations import Population
-from askance_simulation.randomness.coins import SeededCoins
+from askance_simulation.randomness import SeededCoins
 
 USERS, CELLS = 30, 5
 SCHEMA = Schema("people", cell=Category(tuple("abcde")), x=ask.Integer(0, 4))

@@ -16,7 +16,7 @@ from askance_simulation.experiments import named
 from askance_simulation.populations import DATA_SETS, DataSource, Population
 from askance_simulation.populations.census import ROWS, census
 from askance_simulation.populations.sources import dataset
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 Records = list[dict[str, str]]
 

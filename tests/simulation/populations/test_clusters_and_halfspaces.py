@@ -7,7 +7,7 @@ import pytest
 
 from askance_client.errors import InvalidParameter
 from askance_simulation.populations import Population, clusters, halfspaces
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 USERS = 5_000
 

@@ -36,7 +36,7 @@ from askance_simulation.populations import (
 )
 from askance_simulation.populations.columns import below
 from askance_simulation.populations.population import MAX_USERS, build
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 SEED = Seed.of(21)

@@ -29,7 +29,7 @@ from askance_simulation.populations.columns import draws
 from askance_simulation.populations.labelled_bits import Parity
 from askance_simulation.populations.points import REACH, STEPS, _edges, apart, standard_steps
 from askance_simulation.populations.population import build
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 SEED = Seed.of(31)

@@ -24,7 +24,7 @@ from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 from askance_client.records import read_csv
 from askance_simulation.populations import Population, people_of, read_file
 from askance_simulation.populations.files import read_parquet
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 SEED = Seed.of(3)
 PEOPLE: Mapping[str, Sequence[object]] = {

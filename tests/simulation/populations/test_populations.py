@@ -37,7 +37,7 @@ from askance_simulation.populations import (
     words,
 )
 from askance_simulation.populations.population import MAX_USERS, build, catalogued
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6
 SEED = Seed.of(11)

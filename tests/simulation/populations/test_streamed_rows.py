@@ -23,7 +23,7 @@ from askance_simulation.populations import arrow_records as records
 from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.files import read_parquet
 from askance_simulation.populations.tables import RowSet
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 ROWS = 1_000
 SEED = Seed.of(4)

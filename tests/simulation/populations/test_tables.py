@@ -25,7 +25,7 @@ from askance_client.queries.exact import exact_ratio
 from askance_simulation.experiments import named, simulate
 from askance_simulation.populations import Population
 from askance_simulation.populations.cells import _ends
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 PEOPLE = """age, work, pay, income
 17, none, 1.5, <=50K

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from askance_client.errors import InvalidParameter
-from askance_simulation.randomness.coins import SeededCoins, keystream, keystream_at
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed, SeededCoins, keystream, keystream_at
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

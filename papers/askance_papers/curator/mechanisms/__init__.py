@@ -62,7 +62,7 @@ from askance_papers.curator.mechanisms.validated_parity import (
     mistakes,
     validated_runs,
 )
-from askance_papers.curator.parity import Parity
+from askance_simulation.populations.labelled_bits import Parity
 
 __all__ = [
     "Additive",

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from askance_aggregator.composition import Concentrated
 from askance_aggregator.numbers import Rational, rational, read_epsilon, read_probability
 from askance_aggregator.oracles.laplace import Laplace, check_answers
-from askance_aggregator.sampling import Words, discrete_gaussian
-from askance_aggregator.sampling.discrete_gaussian import MAX_VARIANCE
+from askance_aggregator.sampling import MAX_VARIANCE, Words, discrete_gaussian
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_papers.curator.mechanisms.grid import l1_in_steps, l2_squared_in_steps, read_step

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
-from askance_papers.curator.parity import Parity
+from askance_simulation.populations.labelled_bits import Parity
 
 BITS = (0, 1)
 SIGNS = (-1, 1)

@@ -23,12 +23,12 @@ from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_papers.curator.mechanisms.selection import PermuteAndFlip, ScoredCandidates
 from askance_papers.curator.parity import (
-    Parity,
     ParityExamples,
     PrivateParity,
     even_keeping,
     examples_needed,
 )
+from askance_simulation.populations.labelled_bits import Parity
 
 MISLED = Fraction(1, 64)  # of a run: too few examples kept, and as much: what was kept misled
 _GOOD = Fraction(1, 2) - MISLED  # of a run, at least: its coin, and neither of the above

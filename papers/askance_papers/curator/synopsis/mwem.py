@@ -6,8 +6,7 @@ import numpy as np
 
 from askance_aggregator.composition import BoundedRange, Event, Pure
 from askance_aggregator.numbers import Rational, read_epsilon
-from askance_aggregator.sampling import Words, discrete_laplace
-from askance_aggregator.sampling.discrete_laplace import MAX_SCALE
+from askance_aggregator.sampling import MAX_SCALE, Words, discrete_laplace
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_papers.curator.synopsis.fitting import Rows, mirror_descent

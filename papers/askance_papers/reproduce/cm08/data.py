@@ -13,7 +13,7 @@ from askance_client.errors import InvalidRecord
 from askance_papers.curator.logistic import Examples, LongRows
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Setting
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 POINTS, DIMENSION = 1250, 20  # of the simulated data
 FOLDS = 5

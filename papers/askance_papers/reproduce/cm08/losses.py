@@ -22,7 +22,7 @@ from askance_papers.curator.logistic import (
 )
 from askance_papers.reproduce.checks import spherical_noise
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot, paired
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 Floats = NDArray[np.float64]
 

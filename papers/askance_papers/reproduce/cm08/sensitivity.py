@@ -20,7 +20,7 @@ from askance_papers.curator.logistic import (
 from askance_papers.reproduce.checks import spherical_noise
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "logistic-sensitivity"
 LOSSES: tuple[MarginLoss, ...] = (LOGISTIC, HuberHinge(), ModifiedHuber())

@@ -23,8 +23,7 @@ from askance_papers.curator.logistic import (
 from askance_papers.reproduce.checks import NoiseCheck, directions_agree, spherical_noise
 from askance_papers.reproduce.cm08.data import Split
 from askance_papers.reproduce.cm08.printed import PrintedObjective, PrintedOutput
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from askance_papers.reproduce.cm08.trials import (
 )
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot, paired
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "logistic-utility"
 EPSILON, BETA = Fraction(1, 2), 0.1

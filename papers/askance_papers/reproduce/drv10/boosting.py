@@ -40,8 +40,7 @@ from askance_papers.curator.synopsis.accounting import per_release_epsilon
 from askance_papers.curator.synopsis.independent import gaussian_answers
 from askance_papers.reproduce.checks import NoiseCheck, laplace_noise, normal_noise, rate_agrees
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "boosting"
 EPSILON, DELTA = 1, Fraction(1, 10**6)

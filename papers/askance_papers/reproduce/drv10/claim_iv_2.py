@@ -21,7 +21,7 @@ from askance_papers.curator.synopsis import (
 from askance_papers.reproduce.checks import counts_agree
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "claim-iv.2"
 RECORDS, ROUNDS = 40, (1, 3, 8)

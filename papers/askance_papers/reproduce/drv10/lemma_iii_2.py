@@ -15,7 +15,7 @@ from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import counts_agree, repeats_agree
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "lemma-iii.2"
 EPSILONS = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))

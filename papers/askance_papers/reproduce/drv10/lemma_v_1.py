@@ -16,7 +16,7 @@ from askance_papers.curator.synopsis.small_databases import every_database
 from askance_papers.reproduce.checks import counts_agree, rate_exceeded
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "lemma-v.1"
 BETA, FEWER = 0.1, 0.7

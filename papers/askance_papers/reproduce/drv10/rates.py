@@ -17,7 +17,7 @@ from askance_papers.curator.synopsis import BoostingPlan, QuerySet, Schedule, bo
 from askance_papers.reproduce.checks import counts_agree, normal_noise, rate_exceeded
 from askance_papers.reproduce.drv10.claim_iv_2 import figure_1_law
 from askance_papers.reproduce.reproduction import Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 Floats = NDArray[np.float64]
 

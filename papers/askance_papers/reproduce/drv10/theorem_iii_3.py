@@ -15,7 +15,7 @@ from askance_aggregator.composition import Advanced, Approximate, EventCounts, O
 from askance_papers.curator.synopsis.sampling import exponential_draws
 from askance_papers.reproduce.checks import rate_agrees
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "theorem-iii.3"
 SPARE = Fraction(1, 10**6)  # delta', beside the sum of the releases' deltas

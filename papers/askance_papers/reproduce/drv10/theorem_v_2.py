@@ -31,7 +31,7 @@ from askance_papers.reproduce.drv10.rates import (
     slack_row,
 )
 from askance_papers.reproduce.reproduction import Reproduction, Setting
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "theorem-v.2"
 QUERIES, SHARE = 60, 0.37

@@ -31,7 +31,7 @@ from askance_papers.reproduce.drv10.rates import (
     slack_row,
 )
 from askance_papers.reproduce.reproduction import Reproduction, Setting
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 NAME = "theorem-v.3"
 FAMILY = MarginalFamily(Universe.of_bits(6), 2)  # 60 queries on 64 cells

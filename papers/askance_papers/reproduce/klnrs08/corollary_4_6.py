@@ -51,7 +51,7 @@ from askance_simulation.plots.style import (
     logarithmic,
     plain,
 )
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "corollary-4.6"
 EPSILON, BETA = "1", Fraction(1, 20)

@@ -12,7 +12,7 @@ from askance_papers.reproduce.checks import rate_agrees
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "lemma-4.2"
 TAUS, SIZES = (0.1, 0.3, 1.0), (1, 3, 10, 30, 100, 300, 1000)

@@ -26,7 +26,7 @@ from askance_papers.reproduce.counting import generator, round_answers
 from askance_papers.reproduce.klnrs08.lemma_4_2 import best_t
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "lemma-4.3"
 TAU, BETA = 0.1, 0.05

@@ -32,8 +32,7 @@ from askance_papers.reproduce.klnrs08.transcripts import (
     draw_distances,
 )
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "lemma-4.4"
 Reports = tuple[bytes, ...]

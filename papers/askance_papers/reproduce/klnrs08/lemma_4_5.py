@@ -38,8 +38,7 @@ from askance_papers.reproduce.klnrs08.transcripts import (
     draw_distances,
 )
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "lemma-4.5"
 Reports = tuple[int, tuple[bool, ...], tuple[bool, ...]]

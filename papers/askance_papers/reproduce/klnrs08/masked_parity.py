@@ -39,7 +39,7 @@ from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.experiments import run_trial
 from askance_simulation.plots.style import ACCENT, BAD, plain
 from askance_simulation.populations.population import build
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 Masks = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from askance_aggregator.sampling import Words
 from askance_papers.curator.parity import (
     Keeping,
-    Parity,
     ParityExamples,
     PrivateParity,
     even_keeping,
@@ -36,8 +35,8 @@ from askance_papers.curator.parity import (
 )
 from askance_papers.reproduce.checks import counts_agree, least_within, rate_exceeded
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.populations.labelled_bits import Parity
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "parity"
 UNKNOWNS, EXAMPLES = 2, 3  # of the data sets that are gone through

@@ -24,8 +24,7 @@ from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.klnrs08.theorem_3_7 import is_proved_size
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, legend_beside, logarithmic, plain
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "remark-3.7"
 ALPHA, BETA, EPSILON = Fraction(1, 10), Fraction(1, 20), Fraction(1, 2)

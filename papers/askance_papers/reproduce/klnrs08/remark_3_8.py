@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.sampling import Words
 from askance_papers.curator.mechanisms import ValidatedParity, choice_examples, mistakes
-from askance_papers.curator.parity import (
-    Parity,
-    ParityExamples,
-    PrivateParity,
-    examples_needed,
-    law,
-)
+from askance_papers.curator.parity import ParityExamples, PrivateParity, examples_needed, law
 from askance_papers.reproduce.checks import counts_agree, rate_exceeded
 from askance_papers.reproduce.klnrs08.theorem_3_7 import choices_agree
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -33,8 +27,8 @@ from askance_simulation.plots.style import (
     logarithmic,
     plain,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.populations.labelled_bits import Parity
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "remark-3.8"
 ALPHA, EPSILON, BETA = Fraction(1, 10), Fraction(1), Fraction(1, 20)

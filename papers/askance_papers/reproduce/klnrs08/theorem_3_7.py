@@ -29,8 +29,7 @@ from askance_papers.curator.mechanisms import (
 )
 from askance_papers.reproduce.checks import close, least_within, rate_agrees, rate_exceeded
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "theorem-3.7"
 BETA = Fraction(1, 20)

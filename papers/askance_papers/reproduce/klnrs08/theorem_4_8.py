@@ -35,8 +35,7 @@ from askance_papers.reproduce.checks import rate_exceeded
 from askance_papers.reproduce.counting import AskedOnce, generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "theorem-4.8"
 BETA = Fraction(1, 20)  # of either step

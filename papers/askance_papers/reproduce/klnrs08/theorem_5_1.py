@@ -32,7 +32,7 @@ from askance_client.queries import Expression, Schema
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "theorem-5.1"
 LEAK_D, LEAK_TAU = 8, Fraction(1, 25)

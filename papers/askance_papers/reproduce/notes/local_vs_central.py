@@ -25,8 +25,7 @@ from askance_papers.reproduce.counting import generator, round_answers
 from askance_papers.reproduce.notes.theorem_7 import proved_rows
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "local-vs-central"
 D, ACCURACY, BETA = 8, Fraction(1, 5), Fraction(1, 20)

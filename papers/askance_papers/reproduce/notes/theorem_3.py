@@ -22,8 +22,7 @@ from askance_papers.reproduce.checks import laplace_noise, rate_agrees
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "theorem-3"
 CASES = (("0.1", 200, 1), ("1", 200, 1), ("1", 5000, 40), ("4", 50, 40))  # alpha, n, b

@@ -25,7 +25,7 @@ from askance_papers.reproduce.checks import bit_noise, rate_exceeded
 from askance_papers.reproduce.counting import generator, round_answers
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "theorem-5"
 ACCURACY, BETA, EPSILON = Fraction(1, 10), Fraction(1, 20), "1"

@@ -17,7 +17,7 @@ from askance_papers.reproduce.checks import NoiseCheck, normal_noise, rate_agree
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "theorem-6"
 DELTA, RANGE = Fraction(1, 20), 10

@@ -17,8 +17,7 @@ from askance_papers.reproduce.checks import NoiseCheck, close, laplace_noise, ra
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 NAME = "theorem-7"
 DELTA = Fraction(1, 20)

@@ -35,7 +35,7 @@ from askance_papers.reproduce.checks import (
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.plots.style import ACCENT, BAD, INK, QUIET, plain
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 NAME = "theorem-8"
 D, TARGET = 3, Conjunction(3, (0,))

@@ -48,7 +48,7 @@ from askance_simulation.fleets.shards import (
 )
 from askance_simulation.frames import write_rows
 from askance_simulation.populations import DataSource
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 _RESULTS = (
     "refused", "success", "error", "baseline", "users_used", "queries", "rounds", "answers",

@@ -43,8 +43,7 @@ from askance_client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
 from askance_client.exact_laws import probability
 from askance_client.queries import Bit, Integer, Schema
 from askance_client.randomizers import Channel
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ONE = 1 << 64
 NANO = 10**9

@@ -55,8 +55,7 @@ from askance_client.queries import (
 )
 from askance_papers.reproduce.counting import AskedOnce
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 
 class TestThere:

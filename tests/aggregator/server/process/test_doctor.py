@@ -21,8 +21,7 @@ from cryptography import x509
 from askance.cli import main
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.configuration import Configuration, read_configuration
-from askance_aggregator.server.process.doctor import CheckResult, CheckState, examine
-from askance_aggregator.server.process.doctor.checks import CHECKS
+from askance_aggregator.server.process.doctor import CHECKS, CheckResult, CheckState, examine
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store.migrations import KIND
 from askance_client.addresses import Address

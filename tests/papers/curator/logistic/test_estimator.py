@@ -24,8 +24,7 @@ from askance_papers.curator.logistic import (  # noqa: E402
     ObjectivePerturbation,
 )
 from askance_papers.curator.logistic.estimator import PrivateLogisticRegression  # noqa: E402
-from askance_simulation.randomness.seeds import Seed  # noqa: E402
-from askance_simulation.randomness.words import SeededWords  # noqa: E402
+from askance_simulation.randomness import Seed, SeededWords  # noqa: E402
 
 
 class NoWords:

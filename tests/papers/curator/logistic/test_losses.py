@@ -23,8 +23,7 @@ from askance_papers.curator.logistic import (
     calibrate,
     minimise,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 LOSSES: list[MarginLoss] = [LOGISTIC, HuberHinge(), HuberHinge(Fraction(1, 50)), ModifiedHuber()]

@@ -19,8 +19,7 @@ from askance_papers.curator.logistic import (
     OutputPerturbation,
     minimise,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 MECHANISMS: list[Any] = [OutputPerturbation, ObjectivePerturbation]

@@ -28,8 +28,7 @@ from askance_papers.reproduce.cm08.printed import (
     PrintedOutput,
     delta_of_a_shift,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 COMMON = 3

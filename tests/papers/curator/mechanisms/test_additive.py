@@ -14,8 +14,7 @@ from scipy import stats
 from askance_aggregator.composition import Concentrated, Pure
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_papers.curator.mechanisms import Gaussian, Laplace, gaussian, laplace
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 

@@ -22,8 +22,7 @@ from askance_papers.curator.mechanisms import (
     learn_agnostically,
     sample_size,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 

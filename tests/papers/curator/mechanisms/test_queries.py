@@ -26,8 +26,7 @@ from askance_papers.curator.mechanisms import (
     predicate,
     sums,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 Column = NDArray[np.float64]
 ALPHA = 1e-6

@@ -22,8 +22,7 @@ from askance_papers.curator.mechanisms.selection import (
     PermuteAndFlip,
     ScoredCandidates,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 BOTH: list[type[Exponential] | type[PermuteAndFlip]] = [Exponential, PermuteAndFlip]

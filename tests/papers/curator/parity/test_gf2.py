@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance_papers.curator.parity.gf2 import Rows, Solutions, pack, solve, unpack, words_of
+from askance_papers.curator.gf2 import Rows, Solutions, pack, solve, unpack, words_of
 
 
 class Script:

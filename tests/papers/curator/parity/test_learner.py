@@ -13,7 +13,6 @@ from scipy.stats import binomtest
 from askance_aggregator.composition import Pure
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_papers.curator.parity import (
-    Parity,
     ParityExamples,
     PrivateParity,
     even_keeping,
@@ -21,8 +20,8 @@ from askance_papers.curator.parity import (
     law,
     runs_needed,
 )
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.populations.labelled_bits import Parity
+from askance_simulation.randomness import Seed, SeededWords
 
 ALPHA = 1e-6
 

@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from askance_papers.curator.parity import (
-    Parity,
     ParityExamples,
     PrivateParity,
     even_keeping,
@@ -23,6 +22,7 @@ from askance_papers.curator.parity import (
     printed_keeping,
     sharper_keeping,
 )
+from askance_simulation.populations.labelled_bits import Parity
 
 N, D = 3, 2
 Example = tuple[int, int, int]

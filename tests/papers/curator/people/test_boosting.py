@@ -24,8 +24,7 @@ from askance_papers.curator.mechanisms import (
     thresholds,
 )
 from askance_papers.curator.people import Boosting
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 
 class Untouched:

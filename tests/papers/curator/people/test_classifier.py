@@ -15,9 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from askance_aggregator.composition import Pure
 from askance_client.errors import AskanceError
-from askance_papers.curator.people.classifier import PrivateBoostingClassifier
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_papers.curator.boosting_classifier import PrivateBoostingClassifier
+from askance_simulation.randomness import Seed, SeededWords
 
 RNG = np.random.default_rng(9)
 X = RNG.uniform(-1, 1, (600, 2))

@@ -28,7 +28,7 @@ from askance_papers.curator.synopsis import (
     printed_plan,
     tight_plan,
 )
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 BITS = Universe.of_bits(6)
 PAIRS = MarginalFamily(BITS, 2)

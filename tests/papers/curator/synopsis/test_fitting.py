@@ -16,7 +16,7 @@ from askance_papers.curator.synopsis import (
     Universe,
 )
 from askance_papers.curator.synopsis.fitting import Rows, WholeFamily, mirror_descent
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 BITS = Universe.of_bits(5)
 PAIRS = MarginalFamily(BITS, 2)

@@ -27,8 +27,7 @@ from askance_papers.curator.synopsis import (
 )
 from askance_simulation.experiments.trials import local_oracle
 from askance_simulation.populations import Population
-from askance_simulation.randomness.seeds import Seed
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import Seed, SeededWords
 
 UNIVERSE = Universe((2, 3, 2, 2))
 PAIRS = MarginalFamily(UNIVERSE, 2)

@@ -28,7 +28,7 @@ from askance_papers.curator.synopsis import (
     laplace_by_theorem,
     mwem,
 )
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 BITS = Universe.of_bits(6)
 PAIRS = MarginalFamily(BITS, 2)

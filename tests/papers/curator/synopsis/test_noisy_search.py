@@ -19,7 +19,7 @@ from askance_papers.curator.synopsis import (
     boosted_search,
     tight_plan,
 )
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 BITS, N = Universe((2,)), 60
 ALPHA = 1e-6

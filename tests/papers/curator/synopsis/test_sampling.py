@@ -13,7 +13,7 @@ from scipy import stats
 
 from askance_aggregator.sampling import exp_minus
 from askance_papers.curator.synopsis.sampling import exponential_draws
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 ALPHA = 1e-6
 

@@ -22,7 +22,7 @@ from askance_papers.curator.synopsis import (
     tight_plan,
 )
 from askance_papers.curator.synopsis.small_databases import every_database
-from askance_simulation.randomness.words import SeededWords
+from askance_simulation.randomness import SeededWords
 
 TERNARY = Universe((3,))
 N = 40

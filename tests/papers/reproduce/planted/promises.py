@@ -20,7 +20,7 @@ import numpy as np
 
 from askance_aggregator.composition import EventCounts
 from askance_aggregator.sampling import integers_below
-from askance_papers.curator.parity import Parity
+from askance_simulation.populations.labelled_bits import Parity
 from tests.papers.reproduce.planted.defect import (
     CURATOR,
     ORACLES,

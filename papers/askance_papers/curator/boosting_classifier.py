@@ -13,7 +13,7 @@ from askance_aggregator.numbers import Rational
 from askance_aggregator.sampling import Words
 from askance_papers.curator.conventions import PrivateClassifier, read_classes, read_examples
 from askance_papers.curator.mechanisms import Stumps, even_cuts
-from askance_papers.curator.people.boosting import Boosting
+from askance_papers.curator.people import Boosting
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

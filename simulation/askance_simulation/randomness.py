@@ -1,4 +1,8 @@
-"""Seeded coins with random access by (request, ordinal): for simulation only, never on a device.
+"""Seeded randomness of simulations, by random access: for experiments only, never for a release.
+
+Every draw is a function of a seed, a name and an ordinal, never of an order: `Seed` is a node of
+the tree of seeds, coins and words are keystreams under its nodes, and chances compare words with
+exact thresholds. Devices and releases use the operating system's randomness instead.
 
 Word j of an answer that takes c words is word `ordinal * c + j` of the AES-128-CTR keystream under
 a key derived from the seed and the request's digest. Devices take theirs from runs that neighbours
@@ -9,13 +13,69 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
+from numbers import Integral
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from askance_simulation.randomness.seeds import Seed
+from askance_aggregator.numbers import Rational, rational
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.randomizers import COIN_SPACE
+
+
+class SeededWords:
+    """The `Words` of one experiment: the same seed, the same draws in the same order."""
+
+    def __init__(self, seed: Seed) -> None:
+        self._key = seed.key[:16]
+        self._given = 0
+
+    def take(self, count: int) -> NDArray[np.uint64]:
+        """Return the next `count` words of the seed's keystream."""
+        start = self._given
+        self._given += count
+        return keystream(self._key, start, count)
+
+
+class Seed:
+    """A node of a tree of seeds: `seed / "population"` is another, unrelated to its siblings.
+
+    Args:
+      key: 32 bytes.
+
+    Example:
+      >>> root = ask.Seed.of(7)
+      >>> (root / "population").key == (root / "coins").key
+      False
+      >>> (root / "population").key == (ask.Seed.of(7) / "population").key
+      True
+    """
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+
+    @classmethod
+    def of(cls, number: int) -> Seed:
+        """Return the root for a whole number of any size; none is cut short.
+
+        Raises:
+          InvalidParameter: a negative number.
+        """
+        if not isinstance(number, Integral) or number < 0:
+            given = value_text(number)
+            raise InvalidParameter(f"seed: expected a whole number of 0 or more, got {given}")
+        return cls(hashlib.sha256(b"askance seed v1\0" + str(number).encode()).digest())
+
+    def __truediv__(self, name: str | int) -> Seed:
+        return Seed(hashlib.sha256(self.key + b"/" + str(name).encode()).digest())
+
 
 _BLOCK = 16
 _WORD = 8
@@ -116,3 +176,56 @@ def keystream_at(key: bytes, places: NDArray[np.int64], count: int) -> NDArray[n
     odd = (first & np.uint64(1)).astype(np.bool_)[:, np.newaxis]
     found = np.where(odd, words[:, 1 : 1 + count], words[:, :count])
     return found.astype(np.uint64, copy=False)
+
+
+Ordinals = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Which = NDArray[np.bool_]
+
+_CHUNK_BITS = 16  # ordinals further apart than this are looked up apart
+
+
+def read_chance(value: Rational, name: str) -> Fraction:
+    """Return a chance, exactly; both ends of 0 .. 1 are chances."""
+    chance = rational(value, name)
+    if not 0 <= chance <= 1:
+        raise InvalidParameter(f"{name}: expected a chance from 0 to 1, found {float(chance):g}")
+    return chance
+
+
+def threshold(chance: Fraction) -> int:
+    """Return the number of the 2^64 words below the chance: it within 2^-64, from below."""
+    return chance.numerator * COIN_SPACE // chance.denominator
+
+
+def below(words: Words, bound: int) -> Which:
+    """Return which words are below a threshold; 2^64 itself is above them all."""
+    if bound >= COIN_SPACE:
+        return np.ones(len(words), np.bool_)
+    return words < np.uint64(bound)
+
+
+def words(seed: Seed, ordinals: Ordinals) -> Words:
+    """Compute word o of the keystream under `seed`, for each ordinal o.
+
+    Utility: neighbours are read in one run, whatever the order; a chunk of 65,536 in well under 2
+    milliseconds.
+    """
+    if _is_run(ordinals):
+        return keystream(seed.key[:16], int(ordinals[0]), len(ordinals))
+    found = np.empty(len(ordinals), np.uint64)
+    places = ordinals >> _CHUNK_BITS
+    cuts = [0, *(np.flatnonzero(places[1:] != places[:-1]) + 1).tolist(), len(ordinals)]
+    for start, stop in pairwise(cuts):
+        here = ordinals[start:stop]
+        if len(here):
+            first, last = int(here.min()), int(here.max())
+            found[start:stop] = keystream(seed.key[:16], first, last + 1 - first)[here - first]
+    return found
+
+
+def _is_run(ordinals: Ordinals) -> bool:
+    """Return whether the ordinals are consecutive and ascending."""
+    if not len(ordinals) or ordinals[-1] - ordinals[0] != len(ordinals) - 1:
+        return False
+    return bool((ordinals[1:] > ordinals[:-1]).all())

@@ -1,4 +1,12 @@
-"""AdaBoost with capped weights, each weak hypothesis chosen privately."""
+"""Boosting over users: AdaBoost, its weak learners chosen privately.
+
+DRV10 announces boosting whose rows are users (section I) and leaves it to a full paper. What
+stands here is ours, in its spirit: weights that no user can make large, and an exponential
+mechanism (or permute-and-flip) as the weak learner.
+
+`boosting_classifier` has it with scikit-learn's conventions, apart because that takes a while to
+import.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def print_series(
 
     `extra` has further parts of its JSON; where `quiet`, the text is left out.
     """
-    from askance_aggregator.studies.series_report import series_report
+    from askance_aggregator.studies.series import series_report
     from askance_simulation.plots.epochs import series_picture
 
     refused = plotted(arguments.plot, lambda: series_picture(series))

@@ -22,7 +22,7 @@ from grpc import aio
 from askance_aggregator import encoding
 from askance_aggregator.exchange import decode_enrol
 from askance_aggregator.families import linear_hashing
-from askance_aggregator.families.hash_supports import each_sums, table_sums
+from askance_aggregator.families.linear_hashing import each_sums, table_sums
 from askance_aggregator.queries import (
     category,
     dot,

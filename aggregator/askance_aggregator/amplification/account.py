@@ -23,7 +23,7 @@ from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms, I
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, pair_of
 from askance_aggregator.amplification.outer import LIARS, delta_for, honest
-from askance_aggregator.composition.rounding import log_inverse, outward
+from askance_aggregator.composition.events import log_inverse, outward
 from askance_client.randomizers import Randomizer
 
 _LITTLE = 0.99

@@ -15,7 +15,7 @@ from askance_aggregator.amplification.bits import CONVOLVED, AllPopulations, Int
 from askance_aggregator.amplification.cells import LISTED, AllCells
 from askance_aggregator.amplification.ends import Curve, Ends
 from askance_aggregator.amplification.sums import UNIT, Law, ReportSum
-from askance_aggregator.composition.rounding import upward
+from askance_aggregator.composition.events import upward
 from askance_aggregator.families import family_of
 from askance_aggregator.families.comparisons import Comparison, Comparisons, TwoSymbols
 from askance_aggregator.numbers import at_least_one

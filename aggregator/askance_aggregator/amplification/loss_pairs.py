@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.bisection import halved
-from askance_aggregator.composition.rounding import outward, upward
+from askance_aggregator.composition.events import outward, upward
 from askance_client.errors import InvalidParameter
 
 _Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from math import ceil, fsum
 from askance_aggregator.amplification.accountant import delta_ends, epsilon_ends, local_epsilon
 from askance_aggregator.amplification.ends import Curve
 from askance_aggregator.amplification.loss_pairs import LossPair, composed_epsilon, pair_of
-from askance_aggregator.composition.rounding import outward, upward
+from askance_aggregator.composition.events import outward, upward
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer
 

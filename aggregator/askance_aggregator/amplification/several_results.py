@@ -29,7 +29,7 @@ from askance_aggregator.amplification.outer import (
     local_sum,
     spent_epsilon,
 )
-from askance_aggregator.composition.rounding import outward
+from askance_aggregator.composition.events import outward
 from askance_client.randomizers import Randomizer
 
 Cohort = tuple[OuterBatch, ...]

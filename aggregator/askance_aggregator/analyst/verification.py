@@ -27,8 +27,12 @@ from askance_aggregator.numbers import rational
 from askance_aggregator.queries import block_of
 from askance_aggregator.store import StudyState
 from askance_aggregator.studies import Accounts, Outcome, Round, Session, Tally, Transcript
-from askance_aggregator.studies.outer import Account, EarlierAnswers, outer_of_transcript
-from askance_aggregator.studies.outer_series import outer_series_json
+from askance_aggregator.studies.outer import (
+    Account,
+    EarlierAnswers,
+    outer_of_transcript,
+    outer_series_json,
+)
 from askance_aggregator.studies.population import check_population, population_facts
 from askance_aggregator.studies.results import (
     CANCELLED,

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from askance_aggregator.composition.accountants import Accountant, Advanced, Sum
-from askance_aggregator.composition.concentration import ZeroConcentrated, epsilon_of_rho
 from askance_aggregator.composition.events import (
     Approximate,
     BoundedRange,
@@ -27,7 +26,14 @@ from askance_aggregator.composition.events import (
     Event,
     Pure,
 )
-from askance_aggregator.composition.filters import AdaptiveFilter, Filter, SumFilter, Unlimited
+from askance_aggregator.composition.filters import (
+    AdaptiveFilter,
+    Filter,
+    SumFilter,
+    Unlimited,
+    ZeroConcentrated,
+    epsilon_of_rho,
+)
 from askance_aggregator.composition.ledger import ReleaseLedger
 from askance_aggregator.composition.optimal import Optimal
 from askance_aggregator.composition.totals import EventCounts

@@ -7,8 +7,14 @@ from fractions import Fraction
 from math import fsum, inf, sqrt, tanh
 from typing import Protocol
 
-from askance_aggregator.composition.events import Concentrated, Event, check_exact
-from askance_aggregator.composition.rounding import log_inverse, outward, upward
+from askance_aggregator.composition.events import (
+    Concentrated,
+    Event,
+    check_exact,
+    log_inverse,
+    outward,
+    upward,
+)
 from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 

@@ -8,8 +8,7 @@ from math import ceil, exp, gcd, lcm
 from typing import Any
 
 from askance_aggregator.composition.accountants import Advanced, check
-from askance_aggregator.composition.events import Approximate, Concentrated, Event
-from askance_aggregator.composition.rounding import outward, upward
+from askance_aggregator.composition.events import Approximate, Concentrated, Event, outward, upward
 from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 

@@ -32,13 +32,40 @@ from askance_aggregator.families.family import Counts, Family, Reports, describe
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import VectorRates
-from askance_aggregator.families.rotation_columns import signs_of
 from askance_aggregator.numbers import plain_arguments
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS, public_octets
 from askance_client.randomizers.random_codebook import LENGTH_BITS
+
+
+def signs_of(octets: bytes, bases: int, order: int) -> NDArray[np.int8]:
+    """Arrange the octets of n users as signs, 1 and -1, of shape (STEPS, order, bases, n)."""
+    bits = np.unpackbits(np.frombuffer(octets, np.uint8)).reshape(-1, bases, STEPS, order)
+    return 1 - 2 * np.ascontiguousarray(bits.T.swapaxes(0, 1)).view(np.int8)
+
+
+def turned_rows(vectors: NDArray[np.int64], seeds: Sequence[int], bases: int) -> NDArray[np.int64]:
+    """Rotate each vector by the rotations of its own seed (see `public_rotations.turned`).
+
+    Vectors have shape (n, order) with an even order, and a length below 2^46; the result has shape
+    (n, bases x order) and is 2^(STEPS / 2) times as long.
+    """
+    users, order = vectors.shape
+    signs = signs_of(b"".join([public_octets(s, bases, order) for s in seeds]), bases, order)
+    turning = np.repeat(vectors.T[:, np.newaxis], bases, axis=1)
+    for step in signs:
+        turning = turning * step
+        turning = np.concatenate((turning[::2] + turning[1::2], turning[::2] - turning[1::2]))
+    return turning.transpose(2, 1, 0).reshape(users, -1)
+
+
+def ranked_rows(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Order the codes of each of n users, shape (n, M), as `RandomCodebook.ranked` does."""
+    falling = np.stack((-scores, scores), axis=-1).reshape(len(scores), -1)
+    return falling.argsort(axis=1, kind="stable")
+
 
 LENGTH = 1 << STEPS // 2  # of a code, as an integer vector
 _UNIT = 1 << 16  # length 1 on the grid that real numbers of a schema have by default

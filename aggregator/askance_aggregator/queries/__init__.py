@@ -28,13 +28,13 @@ from askance_aggregator.queries.columns import (
     encode_columns,
     joined_rows,
 )
-from askance_aggregator.queries.comparison import within_a_step
 from askance_aggregator.queries.evaluation import (
     evaluate_columns,
     evaluate_vectors,
     everywhere,
     holds,
     values_of,
+    within_a_step,
 )
 from askance_aggregator.queries.functions import (
     absolute,

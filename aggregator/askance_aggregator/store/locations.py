@@ -21,8 +21,7 @@ from askance_aggregator.store.moves import (
     check_source,
     move,
 )
-from askance_aggregator.store.sqlite import SqliteStore
-from askance_aggregator.store.sqlite_backup import SQLITE, restore_sqlite
+from askance_aggregator.store.sqlite import SQLITE, SqliteStore, restore_sqlite
 from askance_aggregator.store.sqlite_moves import held_sqlite, new_store
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import InvalidParameter, StoreError

@@ -31,9 +31,10 @@ from askance_aggregator.analyst import (
 )
 from askance_aggregator.learners import Presentation
 from askance_aggregator.names import with_own_names
-from askance_aggregator.reports.bounds import bounds_lines, influence_lines
 from askance_aggregator.reports.figures import estimate_texts, level_text
 from askance_aggregator.reports.outcomes import (
+    bounds_lines,
+    influence_lines,
     presentation_of_content,
     report_of_content,
     study_verdict,

@@ -17,8 +17,7 @@ from askance_aggregator.learners.presentation import EstimateRow, presentation_o
 from askance_aggregator.names import ColumnNames, names_of
 from askance_aggregator.numbers import plain_arguments
 from askance_aggregator.studies import MemoryLog, Outcome, Session, Transcript
-from askance_aggregator.studies.outer import outer_json
-from askance_aggregator.studies.outer_series import outer_series_json
+from askance_aggregator.studies.outer import outer_json, outer_series_json
 from askance_aggregator.studies.results import cohort_seed, epoch_facts, time_statement
 from askance_aggregator.studies.series import EpochResult, StudySeries
 from askance_aggregator.studies.study import Study

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import HashingFamily, linear_hashing
-from askance_aggregator.families.hash_supports import table_supports
+from askance_aggregator.families.linear_hashing import table_supports
 from askance_client.randomizers import LinearHashing
 from askance_client.randomizers.digits import digits_of
 from askance_simulation.families.dispatch import (

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families import random_codebook
-from askance_aggregator.families.random_codebook import fitted
-from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
+from askance_aggregator.families.random_codebook import fitted, ranked_rows, turned_rows
 from askance_client.exact_laws import chance_of_rank, valid
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS

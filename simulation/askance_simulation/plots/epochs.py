@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from askance_aggregator.reports.texts import counted
-from askance_aggregator.studies.series import EpochResult, StudySeries
-from askance_aggregator.studies.series_report import series_subject
+from askance_aggregator.studies.series import EpochResult, StudySeries, series_subject
 from askance_client.errors import InvalidParameter
 from askance_simulation.plots import style
 from askance_simulation.plots.picture import Picture, new_figure

@@ -27,8 +27,8 @@ from askance_aggregator.analyst.export import SeriesExport
 from askance_aggregator.analyst.submission import Every
 from askance_aggregator.reports.guarantees import series_guarantee_text
 from askance_aggregator.studies import Transcript
-from askance_aggregator.studies.outer_series import outer_series_json
-from askance_aggregator.studies.series_report import series_report
+from askance_aggregator.studies.outer import outer_series_json
+from askance_aggregator.studies.series import series_report
 from tests.aggregator.analyst import conftest
 from tests.aggregator.analyst.conftest import ServedManager
 from tests.aggregator.analyst.test_epochs import Clock

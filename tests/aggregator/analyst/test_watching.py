@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from askance_aggregator.server.services.watching import StudyWatches
+from askance_aggregator.server.services.analysts import StudyWatches
 from askance_aggregator.server.studies import StudyStatus
 from askance_aggregator.store import StudyState
 from askance_client.errors import StoreError

@@ -21,7 +21,7 @@ from askance_aggregator.composition import (
     ZeroConcentrated,
     epsilon_of_rho,
 )
-from askance_aggregator.composition.rounding import log_inverse, upward
+from askance_aggregator.composition.events import log_inverse, upward
 from askance_client.errors import InvalidParameter
 
 DELTA = Fraction(1, 10**6)

@@ -28,9 +28,9 @@ from askance_aggregator.families import (
     signed_subset_selection,
     subset_selection,
 )
+from askance_aggregator.families.channel import spread_pair
 from askance_aggregator.families.comparisons import Comparison, Comparisons, TwoSymbols
 from askance_aggregator.families.random_codebook import shared_at_most
-from askance_aggregator.families.table_comparisons import spread_pair
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
 from askance_client.randomizers import (

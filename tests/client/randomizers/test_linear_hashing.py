@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askance_aggregator.families import HashingFamily, family_of, hash_supports, linear_hashing
+from askance_aggregator.families import HashingFamily, family_of, linear_hashing
+from askance_aggregator.families.linear_hashing import _by_leading, _counted, _dense
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, LinearHashing
 
@@ -58,13 +59,13 @@ def test_counts_are_those_of_a_count_by_hand(cells: int, modulus: int, some: int
     assert family_of(randomizer).tally(rows).tolist() == expected
 
 
-@pytest.mark.parametrize("count", [hash_supports._counted, hash_supports._by_leading])
+@pytest.mark.parametrize("count", [_counted, _by_leading])
 @pytest.mark.parametrize(("cells", "modulus"), [*SHAPES, (300, 17), (5000, 7), (5000, 71)])
 def test_all_ways_to_count_agree(cells: int, modulus: int, count: Count) -> None:
     """Report by report, by tables without the leading digit, and by one table of all reports."""
     digits = len(digits_needed(cells, modulus))
     codes = np.random.default_rng(cells).integers(modulus, modulus ** (digits + 1), 300)
-    expected = hash_supports._dense(codes, cells, modulus, digits)
+    expected = _dense(codes, cells, modulus, digits)
     assert count(codes, cells, modulus, digits).tolist() == expected.tolist()
 
 

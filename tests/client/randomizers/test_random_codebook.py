@@ -14,8 +14,13 @@ import pytest
 from numpy.typing import NDArray
 
 from askance_aggregator.families import CodebookFamily, family_of, random_codebook
-from askance_aggregator.families.random_codebook import LENGTH, fitted, greatest_sums
-from askance_aggregator.families.rotation_columns import ranked_rows, turned_rows
+from askance_aggregator.families.random_codebook import (
+    LENGTH,
+    fitted,
+    greatest_sums,
+    ranked_rows,
+    turned_rows,
+)
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability, valid
 from askance_client.randomizers import COIN_SPACE, RandomCodebook

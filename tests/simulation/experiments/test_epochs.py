@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.learners import frequency
 from askance_aggregator.queries import EncodedColumns
-from askance_aggregator.studies.series_report import series_report
+from askance_aggregator.studies.series import series_report
 from askance_aggregator.studies.study import Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy

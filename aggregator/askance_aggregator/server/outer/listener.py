@@ -17,7 +17,13 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
-from askance_aggregator.server.outer.addresses import caller_address, group_of, read_ip
+from askance_aggregator.server.outer.addresses import (
+    NoProxyHeader,
+    caller_address,
+    group_of,
+    read_ip,
+    read_proxy_header,
+)
 from askance_aggregator.server.outer.connect_calls import (
     BODY_S,
     ConnectCalls,
@@ -41,7 +47,6 @@ from askance_aggregator.server.outer.pass_through import (
     PassThrough,
     end_without_memory,
 )
-from askance_aggregator.server.outer.proxy_protocol import NoProxyHeader, read_proxy_header
 from askance_aggregator.server.outer.settings import OuterSettings
 
 _HTTP1, _HTTP2 = "http/1.1", "h2"

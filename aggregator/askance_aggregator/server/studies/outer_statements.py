@@ -10,8 +10,7 @@ from askance_aggregator.amplification.atoms import ALONE, MOST_CHOICES, Atoms
 from askance_aggregator.amplification.outer import DELTA, delta_for
 from askance_aggregator.store import Store
 from askance_aggregator.studies import Transcript
-from askance_aggregator.studies.outer import EarlierAnswers, outer_json
-from askance_aggregator.studies.outer_series import outer_series_json
+from askance_aggregator.studies.outer import EarlierAnswers, outer_json, outer_series_json
 from askance_client.codec import parse
 from askance_client.codec.randomizers import decode_randomizer
 from askance_client.messages import StudyTerms

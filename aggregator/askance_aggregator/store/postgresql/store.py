@@ -17,9 +17,10 @@ from psycopg.errors import UniqueViolation
 from askance_aggregator.store.backups import Manifest
 from askance_aggregator.store.contract import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.dialect import Execute
-from askance_aggregator.store.postgresql.arrays import Bigints, Byteas
 from askance_aggregator.store.postgresql.backup import back_up_postgresql
 from askance_aggregator.store.postgresql.database import (
+    Bigints,
+    Byteas,
     Connection,
     PostgresqlDatabase,
     add_partition,

@@ -21,7 +21,7 @@ from askance_aggregator.server.callers import RULES, Caller, CallerLimits, CallK
 from askance_aggregator.server.callers.limits import CallsAtWork
 from askance_aggregator.server.devices.calls import Context, serving
 from askance_aggregator.server.process.logs import logs_to
-from askance_aggregator.server.services.statuses import refused_status
+from askance_aggregator.server.services.servicer import refused_status
 from askance_aggregator.store import SqliteStore
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter

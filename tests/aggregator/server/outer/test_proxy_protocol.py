@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from askance_aggregator.server.outer.proxy_protocol import NoProxyHeader, read_proxy_header
+from askance_aggregator.server.outer.addresses import NoProxyHeader, read_proxy_header
 from askance_aggregator.server.process.certificates import Certified
 from tests.aggregator.server.outer.conftest import Outer, running, until
 

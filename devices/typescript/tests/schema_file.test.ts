@@ -91,6 +91,23 @@ test("TOML of other kinds of lines", () => {
   );
 });
 
+// Python's tomllib refuses each.
+for (const text of [
+  "[a.b.c]\nz = 9\n[a]\nb.c.t = 1\n",
+  "a.b = 1\n[a]\nc = 2\n",
+  "a = { b = 1 }\na.c = 2\n",
+  "a = { b = { c = 1 }, b.d = 2 }\n",
+  "[a]\nx = 1\n[b]\n[a.x]\n",
+  "[a]\nb = {}\n[a.b]\n",
+  "x = 'a\u0001'\n",
+  "x = 1 # \u0001\n",
+  "x = [\r1]\n",
+]) {
+  test(`TOML that is none is refused: ${JSON.stringify(text)}`, () => {
+    assert.throws(() => parseToml("x", text), InvalidParameter);
+  });
+}
+
 test("words that every object of the language has are texts, and no values where a cell is empty", async () => {
   const text = '[fields]\nsmokes = { type = "bit" }\nconstructor = { type = "integer", low = 0, high = 9 }\n';
   const schema = await readSchema(await file("people.toml", text));

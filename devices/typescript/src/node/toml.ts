@@ -12,11 +12,12 @@ export type TomlTable = ReadonlyMap<string, TomlValue>;
 type Open = Map<string, TomlValue>;
 
 const SPACES = /[ \t]*/y;
-const GAP = /(?:[ \t\r\n]|#[^\n]*)*/y; // between the items of a list
-const END = /[ \t]*(?:#[^\n]*)?(?:\r?\n|$)/y;
+const COMMENT = "#[^\\n\\u0000-\\u0008\\u000b-\\u001f\\u007f]*";
+const GAP = new RegExp(`(?:[ \\t\\n]|\\r\\n|${COMMENT})*`, "y"); // between the items of a list
+const END = new RegExp(`[ \\t]*(?:${COMMENT})?(?:\\r?\\n|$)`, "y");
 const BARE = /[A-Za-z0-9_-]+/y;
 const BASIC = /"(?:[^"\\\n\u0000-\u0008\u000b-\u001f\u007f]|\\(?:[btnfr"\\]|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}))*"/y;
-const LITERAL = /'[^'\n]*'/y;
+const LITERAL = /'[^'\n\u0000-\u0008\u000b-\u001f\u007f]*'/y;
 const INTEGER = /[+-]?(?:0|[1-9](?:_?[0-9])*)(?![0-9._eE:-])/y;
 const NUMBER = /[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?(?![0-9A-Za-z:_-])/y;
 const TRUTH = /(?:true|false)(?![A-Za-z0-9_-])/y;
@@ -32,6 +33,8 @@ export function parseToml(name: string, text: string): TomlTable {
 
 class Reader {
   #at = 0;
+  readonly #dotted = new Set<Open>(); // tables that keys with dots have made
+  readonly #inlined = new Set<Open>(); // inline tables: whole as they are written
 
   constructor(
     private readonly name: string,
@@ -47,7 +50,7 @@ class Reader {
         const path = this.#path();
         this.#need("]");
         table = path.reduce((inner, key) => this.#within(inner, key), root);
-        if (headed.has(table)) {
+        if (headed.has(table) || this.#dotted.has(table)) {
           throw this.#refused("a table once");
         }
         headed.add(table);
@@ -64,7 +67,7 @@ class Reader {
   #pair(table: Open): void {
     const path = this.#path();
     const last = path.pop()!;
-    const inner = path.reduce((one, key) => this.#within(one, key), table);
+    const inner = path.reduce((one, key) => this.#dottedWithin(one, key), table);
     this.#need("=");
     this.#skip(SPACES);
     if (inner.has(last)) {
@@ -73,9 +76,20 @@ class Reader {
     inner.set(last, this.#value());
   }
 
+  /** A table that a key with dots goes through: such keys alone have made it. */
+  #dottedWithin(table: Open, key: string): Open {
+    const isNew = !table.has(key);
+    const found = this.#within(table, key);
+    if (!isNew && !this.#dotted.has(found)) {
+      throw this.#refused(`the table ${key} in one place`);
+    }
+    this.#dotted.add(found);
+    return found;
+  }
+
   #within(table: Open, key: string): Open {
     const found = table.get(key) ?? new Map<string, TomlValue>();
-    if (!(found instanceof Map)) {
+    if (!(found instanceof Map) || this.#inlined.has(found)) {
       throw this.#refused(`a table of the name ${key}`);
     }
     table.set(key, found);
@@ -137,6 +151,7 @@ class Reader {
 
   #inline(): Open {
     const table: Open = new Map();
+    this.#inlined.add(table);
     this.#skip(SPACES);
     if (this.#found("}")) {
       return table;

@@ -3,6 +3,7 @@
 import { InvalidParameter } from "../src/errors.js";
 import { fromBytes } from "../src/integers.js";
 import {
+  LinearHashing,
   NumberedRandomizer,
   SetRandomizer,
   SignedSubsetSelection,
@@ -16,7 +17,8 @@ export function valid(randomizer: Randomizer, report: Uint8Array): boolean {
   }
   if (randomizer instanceof NumberedRandomizer) {
     const number = fromBytes(report);
-    return number >= randomizer.leastReport && number < randomizer.reports;
+    const least = randomizer instanceof LinearHashing ? randomizer.modulus : 0; // no hash is zero
+    return number >= least && number < randomizer.reports;
   }
   if (!(randomizer instanceof SetRandomizer)) {
     throw new InvalidParameter("randomizer: expected a family with a law, got another");

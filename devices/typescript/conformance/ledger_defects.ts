@@ -24,10 +24,10 @@ export const LEDGER_DEFECTS: readonly (readonly [string, string, string, string]
   [
     "answers_to_all_studies_count_together",
     "ledger/ledger_file.ts",
-    "      studyAnswers,\n",
-    "      studyAnswers: answers,\n",
+    "...counts, lastS",
+    "...counts, studyAnswers: counts.answers, lastS",
   ],
-  ["a_second_answer_is_free", "ledger/ledger_file.ts", "life += nanoNats;", "life = life || nanoNats;"],
+  ["a_second_answer_is_free", "ledger/ledger_file.ts", "sums.life += nanoNats;", "sums.life ||= nanoNats;"],
   ["a_reused_answer_is_charged", "ledger/ledger_file.ts", "this.#symbols.get(question) ?? null", "null"],
   [
     "a_restart_forgets_charges",

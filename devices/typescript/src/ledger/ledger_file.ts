@@ -384,32 +384,22 @@ class MemberRows {
 
   /** Sums over the rows and nothing else, so that there is no second number to disagree with. */
   #totals(study: string, day: number, limits: Limits): Totals {
-    let [ofStudy, ofDay, ofWindow, ofEpoch, life] = [0n, 0n, 0n, 0n, 0n];
-    let [answers, studyAnswers, work] = [0, 0, 0];
+    const sums = { study: 0n, day: 0n, life: 0n, window: 0n, epoch: 0n };
+    const counts = { answers: 0, studyAnswers: 0, work: 0 };
     for (const row of this.rows) {
       const { atS, nanoNats } = row;
       const today = Math.floor(atS / SECONDS_PER_DAY) === day;
-      life += nanoNats;
-      answers += row.kind === "answer" ? 1 : 0;
-      ofDay += today ? nanoNats : 0n;
-      ofWindow += limits.window !== null && atS >= limits.window.fromS ? nanoNats : 0n;
+      sums.life += nanoNats;
+      counts.answers += row.kind === "answer" ? 1 : 0;
+      sums.day += today ? nanoNats : 0n;
+      sums.window += limits.window !== null && atS >= limits.window.fromS ? nanoNats : 0n;
       if (row.study === study) {
-        ofStudy += nanoNats;
-        ofEpoch += limits.epoch !== null && atS >= limits.epoch.fromS ? nanoNats : 0n;
-        studyAnswers += 1;
-        work += today ? row.weight : 0;
+        sums.study += nanoNats;
+        sums.epoch += limits.epoch !== null && atS >= limits.epoch.fromS ? nanoNats : 0n;
+        counts.studyAnswers += 1;
+        counts.work += today ? row.weight : 0;
       }
     }
-    return {
-      study: ofStudy,
-      day: ofDay,
-      life,
-      window: ofWindow,
-      epoch: ofEpoch,
-      lastS: this.lastS,
-      answers,
-      studyAnswers,
-      work,
-    };
+    return { ...sums, ...counts, lastS: this.lastS };
   }
 }

@@ -11,6 +11,7 @@
 
 import { InvalidQuery } from "../errors.js";
 import { magnitude } from "../integers.js";
+import type { Node } from "../protos/askance_protos/v1/query_pb.js";
 import { CanonicalBytes, utf8 } from "./canonical.js";
 import { infer, type ExpressionNode } from "./inference.js";
 import { Op } from "./kinds.js";
@@ -20,22 +21,13 @@ import type { Schema } from "./schema.js";
 const FORMAT = utf8("askance/program/1");
 const NODE = utf8("askance/node/1");
 
-/** Source that a node is read from: a message of the wire. */
-export interface Carried {
-  readonly op: number;
-  readonly args: readonly number[];
-  readonly name: string;
-  readonly constants: readonly bigint[];
-  readonly frac: number;
-}
-
 /**
  * The typed nodes that a list stands for, inferred anew against this schema; the last is the value.
  *
  * @throws InvalidQuery: an unknown operation or field, a wrong argument, ill-typed, too large, too
  * deep, a possible overflow, or not in the canonical order.
  */
-export function rebuild(nodes: readonly Carried[], schema: Schema): readonly ExpressionNode[] {
+export function rebuild(nodes: readonly Node[], schema: Schema): readonly ExpressionNode[] {
   const program = "a program";
   const isList = nodes.length >= 1 && nodes.length <= MAX_NODES;
   expect(isList, program, `1..${MAX_NODES} nodes, found ${nodes.length}`);
@@ -54,7 +46,7 @@ export function rebuild(nodes: readonly Carried[], schema: Schema): readonly Exp
   return built;
 }
 
-function field(node: Carried, schema: Schema, built: readonly ExpressionNode[]): ExpressionNode {
+function field(node: Node, schema: Schema, built: readonly ExpressionNode[]): ExpressionNode {
   const type = schema.fields.get(node.name)?.type;
   const isBare = !(node.args.length || node.constants.length || node.frac);
   expect(type !== undefined && isBare, "FIELD", "a field of the schema and nothing else");
@@ -62,7 +54,7 @@ function field(node: Carried, schema: Schema, built: readonly ExpressionNode[]):
   return { op: Op.FIELD, args: [], name, constants: [], grid: 0, type, position: built.length, depth: 1 };
 }
 
-function operation(node: Carried, built: readonly ExpressionNode[]): ExpressionNode {
+function operation(node: Node, built: readonly ExpressionNode[]): ExpressionNode {
   const name = Op[node.op]!;
   expect(name !== undefined, "a query", `known operations, found number ${node.op}`);
   const isPlain = node.name === "" && node.constants.length <= MAX_BITS;

@@ -7,31 +7,22 @@
 
 import { InvalidQuery, InvalidRecord } from "../errors.js";
 import { clamp, magnitude } from "../integers.js";
+import { QueryKind, type Node, type Query as QueryMessage } from "../protos/askance_protos/v1/query_pb.js";
 import { CanonicalBytes, sha256, utf8 } from "./canonical.js";
 import { compileProgram, type Compiled } from "./evaluate.js";
 import type { ExpressionNode } from "./inference.js";
 import { Kind } from "./kinds.js";
 import { MAX_CELLS, MAX_MAGNITUDE, MAX_SPREAD } from "./limits.js";
-import { rebuild, writeProgram, type Carried } from "./program.js";
+import { rebuild, writeProgram } from "./program.js";
 import type { EncodedRecord, Schema } from "./schema.js";
 
 const FORMAT = utf8("askance/query/1");
 
-/** Kind of a query: what it asks of the expression's value. Goes on the wire; 0 is reserved. */
-export enum QueryKind {
-  PREDICATE = 1,
-  REAL = 2,
-  CATEGORY = 3,
-  SIGNED = 4,
-  VECTOR = 5,
-}
+/** Kind of a query: what it asks of the expression's value. */
+export { QueryKind };
 
 /** The numbers of a query: the range that the value is clamped to, and the public default. */
-export interface Range {
-  readonly low: bigint;
-  readonly high: bigint;
-  readonly default: bigint;
-}
+export type Range = Pick<QueryMessage, "low" | "high" | "default">;
 
 /** A question to one record; two are equal when the canonical bytes are. */
 export class Query implements Range {
@@ -68,7 +59,7 @@ export class Query implements Range {
   }
 
   /** The query that came as canonical nodes, inferred anew against this schema. */
-  static rebuilt(kind: number, nodes: readonly Carried[], schema: Schema, range: Range): Query {
+  static rebuilt(kind: number, nodes: readonly Node[], schema: Schema, range: Range): Query {
     if (QueryKind[kind] === undefined) {
       throw new InvalidQuery("a query expects a known kind");
     }

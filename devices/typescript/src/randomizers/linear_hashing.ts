@@ -27,7 +27,6 @@ export class LinearHashing extends NumberedRandomizer {
   readonly levels: bigint;
   readonly coins = 2;
   readonly reports: bigint;
-  override readonly leastReport: bigint;
   readonly drawCost: number;
   readonly loss: PrivacyLoss;
   /** P: how many of the 2^64 coins report the own cell's hash value. */
@@ -58,7 +57,6 @@ export class LinearHashing extends NumberedRandomizer {
     this.vectors = vectors;
     this.levels = BigInt(cells);
     this.reports = BigInt(vectors * modulus);
-    this.leastReport = BigInt(modulus);
     this.drawCost = DRAW_COST + 4 * digits;
     this.own = COIN_SPACE - BigInt(modulus - 1) * other;
     this.loss = new PrivacyLoss(greatest(this.own, other), least(this.own, other));

@@ -103,8 +103,6 @@ export abstract class Randomizer {
 export abstract class NumberedRandomizer extends Randomizer {
   /** The number that every report lies below. */
   abstract readonly reports: bigint;
-  /** The least report. */
-  readonly leastReport: bigint = 0n;
 
   get width(): number {
     return Math.ceil(bitLength(this.reports) / 8);

@@ -2,6 +2,7 @@
 
 import { sha256, utf8 } from "../queries/canonical.js";
 import { fromHex, toHex } from "../integers.js";
+import type { Enrolment } from "../protos/askance_protos/v1/exchange_pb.js";
 
 const DERIVED_ID_BYTES = 16;
 const HMAC = { name: "HMAC", hash: "SHA-256", length: 256 } as const;
@@ -57,9 +58,6 @@ export class Secret {
 }
 
 /** A device as an aggregator is to know it: the token itself stays on the device. */
-export async function enrolmentOf({ deviceId, token }: Identity): Promise<{
-  readonly deviceId: Uint8Array;
-  readonly tokenDigest: Uint8Array;
-}> {
+export async function enrolmentOf({ deviceId, token }: Identity): Promise<Enrolment> {
   return { deviceId: fromHex(deviceId), tokenDigest: await sha256(token) };
 }

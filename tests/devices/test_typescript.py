@@ -55,6 +55,24 @@ def test_modules_of_the_core_have_namesakes_in_the_client() -> None:
             assert (CLIENT / f"{module}.py").is_file(), f"{module} has no namesake"
 
 
+PLATFORMS = ("browser", "node")
+"""Parts of the source that one platform has; what a device decides is in none of them."""
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_what_decides_knows_no_platform(platform: str) -> None:
+    """A page's bundle has nothing of Node, and Node's command no part of a page."""
+    entry = {"browser": "index", "node": "node"}[platform]
+    users = {
+        name
+        for name, text in sources()
+        if re.search(rf'from "(\.\.?/)+{platform}/', text)
+        or (platform == "node" and re.search(r'from "node(:|\.js")', text))
+    }
+    outside = {name for name in users if not name.startswith(f"{platform}/")}
+    assert outside == {f"{entry}.ts"}
+
+
 def test_the_lock_file_names_no_registry() -> None:
     lock = (PACKAGE / "package-lock.json").read_text("utf-8")
     assert '"integrity"' in lock

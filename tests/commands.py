@@ -16,10 +16,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tests.sources import FOLDERS
 
@@ -40,61 +39,88 @@ _PROGRAM = "import sys; sys.path[:0] = {path!r}; from tests.commands import serv
 _PATIENCE_S = 200.0  # less than a test has (`timeout` of pytest)
 
 
+class CommandServer:
+    """The process that is forked: a checkout's modules, and its end when this process ends.
+
+    Args:
+      root: the checkout.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="askance-commands-"))
+        path = [str(root / folder) for folder in FOLDERS]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format(path=path), self._address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"listening\n"
+
+    @property
+    def _address(self) -> str:
+        return str(self._folder / "socket")
+
+    def close(self) -> None:
+        """End it; what was forked ends by itself."""
+        self._process.communicate(timeout=_PATIENCE_S)
+
+    def run(
+        self,
+        module: str,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        timeout_s: float = _PATIENCE_S,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end.
+
+        Args:
+          module: has the command's `main`.
+          words: of the command line.
+          folder: in which it runs.
+          environment: all of its variables.
+          timeout_s: it is killed after this time.
+
+        Raises:
+          TimeoutError: it was killed.
+        """
+        with (
+            tempfile.TemporaryFile("w+") as out,
+            tempfile.TemporaryFile("w+") as err,
+            socket.socket(socket.AF_UNIX) as link,
+            link.makefile("rw") as lines,
+        ):
+            link.settimeout(timeout_s)
+            link.connect(self._address)
+            socket.send_fds(link, [b"\0"], [out.fileno(), err.fileno()])
+            asked = [module, list(words), str(folder), dict(environment)]
+            print(json.dumps(asked), file=lines, flush=True)
+            process = int(lines.readline())
+            try:
+                code = int(lines.readline())
+            except TimeoutError:
+                os.kill(process, signal.SIGKILL)
+                raise
+            for file in (out, err):
+                file.seek(0)
+            return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
+
+
 def run_command(
     module: str, words: Sequence[str | Path], timeout_s: float = _PATIENCE_S
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in the folder and the environment of this process.
 
-    Args:
-      module: has the command's `main`.
-      words: of the command line.
-      timeout_s: it is killed after this time.
-
-    Raises:
-      TimeoutError: it was killed.
+    `module`, `words`, `timeout_s` and the error are those of `CommandServer.run`.
     """
-    texts = [str(word) for word in words]
-    with (
-        tempfile.TemporaryFile("w+") as out,
-        tempfile.TemporaryFile("w+") as err,
-        socket.socket(socket.AF_UNIX) as link,
-        link.makefile("rw") as lines,
-    ):
-        link.settimeout(timeout_s)
-        link.connect(_server())
-        socket.send_fds(link, [b"\0"], [out.fileno(), err.fileno()])
-        print(json.dumps([module, texts, os.getcwd(), dict(os.environ)]), file=lines, flush=True)
-        process = int(lines.readline())
-        try:
-            code = int(lines.readline())
-        except TimeoutError:
-            os.kill(process, signal.SIGKILL)
-            raise
-        for file in (out, err):
-            file.seek(0)
-        return subprocess.CompletedProcess([module, *texts], code, out.read(), err.read())
+    return _own().run(module, [str(word) for word in words], Path.cwd(), os.environ, timeout_s)
 
 
 @cache
-def _server() -> str:
-    """Start the process that is forked, and return the address of its socket.
-
-    It ends with this process, whose end of a pipe it waits for.
-    """
-    address = f"{tempfile.mkdtemp(prefix='askance-commands-')}/socket"
-    path = [str(_ROOT / folder) for folder in FOLDERS]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(path=path), address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    _running.append(process)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"listening\n"
-    return address
-
-
-_running: list[Any] = []
+def _own() -> CommandServer:
+    """Start the server of this checkout."""
+    return CommandServer(_ROOT)
 
 
 def serve() -> None:

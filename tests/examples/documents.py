@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.commands import OF_ASKANCE, CommandServer
 from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +33,7 @@ _PLACEHOLDER = re.compile(r"\b[A-Z]{1,}\b|\.\.\.|\[|NAME=")
 _NAMES_ONLY = re.compile(r"(askance|python -m askance_client)( [a-z][a-z-]*)*")
 _STOP = re.compile(r"[Ss]top the (gateway|aggregator)\b")
 _SERVERS = {"aggregator": "askance aggregator serve", "gateway": "askance device run"}
+_OF_ASKANCE = re.compile(r"askance [^|<>&;$`*?~(]*")  # with nothing in it that is the shell's
 _EXIT_CODE = re.compile(r"# exit code ([1-3])$")  # that a document announces
 _STUDY = re.compile(r"\bstudy ([0-9a-f]{64})\b")
 
@@ -164,6 +167,7 @@ class Reader:
         self._folder, self._address = folder, address
         self._terminals: list[tuple[str, subprocess.Popen[bytes], Path]] = []
         self._interpreter: subprocess.Popen[str] | None = None
+        self._commands: CommandServer | None = None
         self._study = ""
         self.printed: dict[str, str] = {}
 
@@ -185,23 +189,34 @@ class Reader:
         if self._interpreter is not None:
             self._interpreter.communicate(timeout=START_S)
         self._end("askance ")
+        if self._commands is not None:
+            self._commands.close()
 
     def _shell(self, command: str) -> None:
         meant = command.replace(" ID ", f" {self._study} ")
         if meant.startswith(tuple(_SERVERS.values())) and not meant.endswith(" --help"):
             self._open(self._elsewhere(meant))
             return
-        done = subprocess.run(
-            ["bash", "-ec", self._elsewhere(meant)],
-            cwd=self._folder, env=self._environment(), capture_output=True, text=True,
-            timeout=COMMAND_S,
-        )  # fmt: skip
+        done = self._ran(self._elsewhere(meant))
         expected = _EXIT_CODE.search(command)
         code = 0 if expected is None else int(expected[1])
         assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
         self.printed[command] = done.stdout
         found = _STUDY.findall(done.stdout)
         self._study = found[0] if found else self._study
+
+    def _ran(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of `askance` by a process that has the clone's modules, others by bash."""
+        folder, environment = self._folder, self._environment()
+        if _OF_ASKANCE.fullmatch(command):
+            if self._commands is None:
+                self._commands = CommandServer(folder)
+            words = shlex.split(command, comments=True)[1:]
+            return self._commands.run(OF_ASKANCE, words, folder, environment, COMMAND_S)
+        return subprocess.run(
+            ["bash", "-ec", command],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=COMMAND_S,
+        )  # fmt: skip
 
     def _python(self, code: str) -> None:
         if self._interpreter is None:

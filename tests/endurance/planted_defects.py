@@ -3,7 +3,7 @@
 `planted/device.toml` and `planted/service.toml` list defects of meaning: each breaks a promise that
 the documents make, as a careful programmer could. The mutants of `mutate.py` are chosen by syntax
 instead. A defect is killed if a test fails that passes without it, and survives if all of its tests
-pass.
+pass. The tests that found defects are run without any at the end, all in one process.
 
 Exit code 1: a defect survives that is not listed as equivalent, one that is listed so is killed,
 the text that it replaces does not occur once, or the tests do not run with it.
@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,6 +38,7 @@ _IMPORTED = (".", "protos", "client", "aggregator", "simulation", "benchmarks", 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "node_modules", "build")
 _PYTEST = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--hypothesis-seed=0"]
 _LIMIT_S = 540  # of a defect's tests; one that lets them hang is found as well
+_HANG = "the tests hang"
 _PASSED, _FAILED = 0, 1  # exit codes of pytest; all others mean that the tests did not run
 
 
@@ -173,14 +174,30 @@ def plant_and_test(defect: PlantedDefect, root: Path) -> Outcome:
         verdict = Verdict.EQUIVALENT if defect.equivalent else Verdict.SURVIVED
         return Outcome(defect, verdict, defect.equivalent, seconds)
     if code == _FAILED and not output:
-        return Outcome(defect, Verdict.KILLED, "the tests hang", seconds)
-    failed = [line[7:].partition(" - ")[0] for line in output.splitlines() if line[:7] == "FAILED "]
-    detail = output[-2_000:]
+        return Outcome(defect, Verdict.KILLED, _HANG, seconds)
+    failed = _failed(output)
     if code == _FAILED and failed and "NameError: " not in output:
-        again, detail = _run_tests(failed[:1], root)
-        if again != _FAILED:
-            return Outcome(defect, Verdict.KILLED, failed[0], seconds)
-    return Outcome(defect, Verdict.BROKEN, detail, seconds)
+        return Outcome(defect, Verdict.KILLED, failed[0], seconds)
+    return Outcome(defect, Verdict.BROKEN, output[-2_000:], seconds)
+
+
+def without_defects(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Run the tests that found defects without any; one that fails so too has found nothing."""
+    found = [one for one in outcomes if one.verdict is Verdict.KILLED and one.detail != _HANG]
+    if not found:
+        return
+    tests = sorted({one.detail for one in found})
+    words = (f"--maxfail={len(tests)}", *tests)
+    code, output = _run_tests(words, ROOT, _LIMIT_S * len(tests))
+    fail = set(_failed(output)) if code == _FAILED and output else set(tests)
+    for one in found:
+        if code != _PASSED and one.detail in fail:
+            yield replace(one, verdict=Verdict.BROKEN, detail=output[-2_000:])
+
+
+def _failed(output: str) -> list[str]:
+    """Return the tests that failed, in order."""
+    return [line[7:].partition(" - ")[0] for line in output.splitlines() if line[:7] == "FAILED "]
 
 
 def _write(path: Path, source: str) -> None:
@@ -190,7 +207,7 @@ def _write(path: Path, source: str) -> None:
         compiled.unlink()
 
 
-def _run_tests(tests: Sequence[str], root: Path) -> tuple[int, str]:
+def _run_tests(tests: Sequence[str], root: Path, limit_s: float = _LIMIT_S) -> tuple[int, str]:
     """Run tests in a copy of the tree, whose packages are imported before any installed ones."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(root / path) for path in _IMPORTED)
@@ -203,7 +220,7 @@ def _run_tests(tests: Sequence[str], root: Path) -> tuple[int, str]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_LIMIT_S,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
         return _FAILED, ""
@@ -258,11 +275,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = [Outcome(defect, Verdict.NOT_APPLICABLE, "", 0.0) for defect in stale]
     for outcome in try_defects([one for one in defects if one not in stale], given.jobs):
         outcomes.append(outcome)
-        if not given.json:
-            detail = f"  {outcome.detail}" if outcome.detail else ""
-            print(f"{outcome.verdict}: {outcome.defect.name}{detail}", flush=True)
+        _show(outcome, as_json=given.json)
+    for outcome in without_defects(outcomes):
+        outcomes = [outcome if one.defect == outcome.defect else one for one in outcomes]
+        _show(outcome, as_json=given.json)
     report(outcomes, as_json=given.json)
     return 1 if any(outcome.wrong for outcome in outcomes) else 0
+
+
+def _show(outcome: Outcome, *, as_json: bool) -> None:
+    if not as_json:
+        detail = f"  {outcome.detail}" if outcome.detail else ""
+        print(f"{outcome.verdict}: {outcome.defect.name}{detail}", flush=True)
 
 
 def report(outcomes: Sequence[Outcome], *, as_json: bool) -> None:

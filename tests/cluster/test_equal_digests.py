@@ -12,10 +12,13 @@ from askance_simulation.disturbances import Misbehaviour
 from askance_simulation.experiments import Trial, named, run_trial
 from askance_simulation.fleets import FLEETS, fleet_by
 from askance_simulation.randomness import Seed
+from tests.kinds import BY_KIND
 
 pytestmark = pytest.mark.usefixtures("ray_of_three")
 
 LEARNERS = [entry.name for entry in learners()]
+OF_A_KIND = [name for name in LEARNERS if name in BY_KIND]
+OTHERS = [name for name in LEARNERS if name not in BY_KIND]
 MANY = 2 * CHUNK + 300
 """Users in three chunks, each a shard."""
 OFTEN = Misbehaviour(absent=".1", dropout=".2", offline=".1", liars=".001")
@@ -51,8 +54,8 @@ def assert_same(one: Trial, other: Trial) -> None:
 
 
 @pytest.mark.parametrize("troubled", [False, True])
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner_on_any_number_of_workers(learner: str, troubled: bool) -> None:
+@pytest.mark.parametrize("learner", OF_A_KIND)
+def test_every_kind_of_question_on_any_number_of_workers(learner: str, troubled: bool) -> None:
     here = trial(learner, MANY, 0, troubled, "columns", 2)
     for workers in (1, 2, 3):
         there = trial(learner, MANY, 0, troubled, "ray", workers)
@@ -60,9 +63,19 @@ def test_every_learner_on_any_number_of_workers(learner: str, troubled: bool) ->
         assert there.assessment == here.assessment
 
 
+@pytest.mark.parametrize("learner", OTHERS)
+def test_every_other_learner_on_workers(learner: str) -> None:
+    """It is sent to them, and its answers are those of the columns here."""
+    here = trial(learner, MANY, 0, True, "columns", 2)
+    there = trial(learner, MANY, 0, True, "ray", 3)
+    assert_same(there, here)
+    assert there.assessment == here.assessment
+
+
 @pytest.mark.parametrize(("seed", "troubled"), [(1, False), (2**70, True)])
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner_as_device_objects(learner: str, seed: int, troubled: bool) -> None:
+@pytest.mark.parametrize("learner", OF_A_KIND)
+def test_every_kind_of_question_as_device_objects(learner: str, seed: int, troubled: bool) -> None:
+    """Of the other learners, objects and columns are compared in `simulation/fleets`."""
     users = enough(learner)
     objects = trial(learner, users, seed, troubled, "objects", 1)
     assert_same(trial(learner, users, seed, troubled, "ray", 2), objects)

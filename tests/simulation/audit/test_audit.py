@@ -229,7 +229,7 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "seed", "reports"),
-    [("0.1", 1, 200), ("1", 2, 200), ("8", 3, 300), ("40", 4, 200)],
+    [("0.1", 1, 100), ("1", 2, 100), ("8", 3, 60), ("40", 4, 100)],
 )
 def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(
     epsilon: str, seed: int, reports: int

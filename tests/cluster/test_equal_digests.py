@@ -65,7 +65,7 @@ def test_every_kind_of_question_on_any_number_of_workers(learner: str, troubled:
 
 @pytest.mark.parametrize("learner", OTHERS)
 def test_every_other_learner_on_workers(learner: str) -> None:
-    """It is sent to them, and its answers are those of the columns here."""
+    """Workers are sent the learner, and their answers are those of the columns here."""
     here = trial(learner, MANY, 0, True, "columns", 2)
     there = trial(learner, MANY, 0, True, "ray", 3)
     assert_same(there, here)
@@ -75,7 +75,7 @@ def test_every_other_learner_on_workers(learner: str) -> None:
 @pytest.mark.parametrize(("seed", "troubled"), [(1, False), (2**70, True)])
 @pytest.mark.parametrize("learner", OF_A_KIND)
 def test_every_kind_of_question_as_device_objects(learner: str, seed: int, troubled: bool) -> None:
-    """Of the other learners, objects and columns are compared in `simulation/fleets`."""
+    """Objects and columns of the other learners are compared in `simulation/fleets`."""
     users = enough(learner)
     objects = trial(learner, users, seed, troubled, "objects", 1)
     assert_same(trial(learner, users, seed, troubled, "ray", 2), objects)

@@ -269,6 +269,10 @@ const done = arguments[0];
 """Registers the service worker that the server has now, and tells its last state."""
 
 
+STATIC = ("index.html", "page.js", "record_thread.js", "style.css", "page.css", "mark.svg")
+"""Files of the page that are kept."""
+
+
 def test_files_of_another_build_are_not_kept(tmp_path: Path) -> None:
     """A server that copies a new build has an older file beside the new worker for a moment."""
     settings = json.loads((web_site.EXAMPLE / "settings.json").read_text())
@@ -280,7 +284,7 @@ def test_files_of_another_build_are_not_kept(tmp_path: Path) -> None:
         assert driver.execute_async_script(REGISTER) == "activated"
         until(lambda: list(kept(driver)) == [first])
         web_site.build(site, {**settings, "title": "Another title"})
-        for name in ("index.html", "page.js", "record_thread.js", "style.css", "mark.svg"):
+        for name in STATIC:
             newest = (site / name).read_bytes()
             (site / name).write_bytes(newest + b" ")
             assert (name, driver.execute_async_script(REGISTER)) == (name, "redundant")

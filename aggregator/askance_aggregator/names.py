@@ -9,6 +9,7 @@ of its columns beside it (`named_schema`), outside its digest.
 from __future__ import annotations
 
 import csv
+import io
 import re
 import tomllib
 from collections import Counter
@@ -87,6 +88,13 @@ def field_called(column: str, fields: Container[str]) -> str:
 def names_in(text: str) -> tuple[str, ...]:
     """Return the names in a list with commas; a name with a comma stands in quotes."""
     return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
+
+
+def names_text(names: Iterable[str]) -> str:
+    """Return names as the list with commas that `names_in` reads."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
 
 
 def fields_called(text: str, fields: Container[str]) -> str:

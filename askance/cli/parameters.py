@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from askance_aggregator.learners import ParameterEntry
+
+_FILE = "FILE"
 
 Into = Callable[["ParameterEntry"], str]
 """Destination of a parameter's option."""
@@ -119,7 +122,7 @@ def add_options(
             action="append",
             default=argparse.SUPPRESS,
             type=_reader(entry, read or checked),
-            metavar=entry.placeholder,
+            metavar=_FILE if entry.kind.is_of_file else entry.placeholder,
             help=f"{entry.summary}{default}".replace("%", "%%"),
         )
         action.completer = _completer(entry.choices)  # type: ignore[attr-defined]  # argcomplete's
@@ -136,11 +139,32 @@ def _reader(entry: ParameterEntry, read: Read) -> Callable[[str], tuple[str, Any
         from askance_client.errors import InvalidParameter
 
         try:
-            return read(entry, text)
+            return read(entry, _listed(text) if entry.kind.is_of_file else text)
         except (InvalidParameter, argparse.ArgumentTypeError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return of_text
+
+
+def _listed(path: str) -> str:
+    """Return the values in a file, one per line, as a list with commas.
+
+    Raises:
+        ArgumentTypeError: the file cannot be read as UTF-8, or has no value.
+    """
+    from askance_aggregator.names import names_text
+
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        raise argparse.ArgumentTypeError(
+            f"expected a file with one value per line, got {path}: {why}"
+        ) from None
+    values = [line.strip() for line in lines if line.strip()]
+    if not values:
+        raise argparse.ArgumentTypeError(f"expected one value per line, got none in {path}")
+    return names_text(values)
 
 
 def _completer(words: tuple[str, ...]) -> Callable[..., list[str]]:

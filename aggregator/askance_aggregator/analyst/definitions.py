@@ -11,7 +11,7 @@ days = 7                        # devices refuse the study after this many days
 fields = ["education"]          # that may be asked about; left out: those that the learner needs
 most_answers = 4096             # of a user, all rounds and epochs together; devices refuse more
 
-[parameters]                    # of the learner, as `--set` takes them
+[parameters]                    # of the learner, as `--set` takes them; ["a", "b"] is a list
 column = "education"
 
 [rounds]
@@ -45,7 +45,12 @@ from typing import Any, TypeVar
 
 from askance_aggregator.analyst.submission import Every, terms_of_submission
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.names import named_schema_from_table, named_schema_from_toml, names_of
+from askance_aggregator.names import (
+    named_schema_from_table,
+    named_schema_from_toml,
+    names_of,
+    names_text,
+)
 from askance_aggregator.numbers import at_least_one
 from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.tagged_population import checked_tags
@@ -295,7 +300,16 @@ def _parameters(value: object) -> Mapping[str, str]:
 def _text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, list):
+        return names_text(_placed(name, _values, value))
     return str(_placed(name, _number, value))
+
+
+def _values(value: list[Any]) -> list[str]:
+    """Return the texts and whole numbers in a list as texts."""
+    if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in value):
+        raise InvalidParameter(f"expected texts and whole numbers, got {value_text(value)}")
+    return [*map(str, value)]
 
 
 def _placed(name: str, read: Callable[[object], T], value: object) -> T:

@@ -9,7 +9,7 @@ Prefixes are of the values as bit strings:
 | Category | its label's index, likewise | the label |
 | Bits(288), a text by `records.text_bits` | its head: length and 26 bits of the hash | the text |
 
-The bytes of a text follow its head; `letters` asks for them.
+The bytes of a text follow its head; `letters` asks for them, and `among` asks for values of a list.
 
 A text of up to 32 bytes may also be written into `Bits` by hand: `bits_of_text` has its UTF-8
 bytes, each with its most significant bit first, and zeros up to the width; `text_of_bits` reads
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from askance_aggregator.learners.assessments import Assessment, Users, assess, chunks
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import SharesKept
-from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
+from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of, written
 from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
 from askance_aggregator.learners.learning import (
     Answer,
@@ -49,17 +49,21 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.schemas import MAX_WIDTH, words_schema
 from askance_aggregator.learners.shapes import FrequentValues, NoShape, ResultShape
+from askance_aggregator.names import names_in, names_text
 from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.queries import bucketize, category, clip, dot, index_of, round_to
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Bits, Category, Expression, Integer, Query, Schema, constant
-from askance_client.queries.limits import WORD
+from askance_client.queries.exact import exact_ratio
+from askance_client.queries.limits import MAX_BITS, WORD
 from askance_client.records import NOTHING
 from askance_client.records.tables import HASH_BITS, TEXT_BYTES, TEXT_WIDTH, text_bits
 
 MAX_PREFIXES = 256
 """In one question: of 256 bits each they are about 25 kB of a request."""
+
+MAX_CANDIDATES = 10_000  # of texts they are about 140 kB of a request
 
 Value = str | int
 _BYTE = 8
@@ -122,6 +126,36 @@ class Domain:
             return f"#{bits:08x}"
         return f"{bits:0{self.width}b}"
 
+    def bits_of(self, value: str) -> int:
+        """Return the bits of a value that is given as text; of a text those of its bytes, too.
+
+        Raises:
+            InvalidParameter: the field has no such value.
+        """
+        kind = self.schema.fields[self.column]
+        expected = f"labels of {self.column}"
+        if isinstance(kind, Category) and value in kind.indices:
+            return kind.indices[value]
+        if self.of_texts:
+            return int(text_bits(value), 2)
+        if isinstance(kind, Bits):
+            expected = f"texts of {kind.width} characters 0 and 1"
+            if len(value) == kind.width and {*value} <= {"0", "1"}:
+                return int(value, 2)
+        elif isinstance(kind, Integer):
+            expected = f"whole numbers of {kind.low} to {kind.high}"
+            number, parts = exact_ratio(value) or (0, 0)
+            if parts == 1 and kind.low <= number <= kind.high:
+                return number - kind.low
+        raise InvalidParameter(f"candidates: expected {expected}, got {value_text(value)}")
+
+    def named_bits(self, bits: int) -> Value:
+        """Return the value of bits by `bits_of`, as `named` returns that of a record."""
+        if not self.of_texts:
+            return self.value(bits)
+        head, written = divmod(bits, 1 << _BYTE * TEXT_BYTES)
+        return text_of(head, written.to_bytes(TEXT_BYTES)) or self.value(head)
+
     def named(self, grid: Sequence[int]) -> Value:
         """The value that a record has on the field's grid: its words, or its one number."""
         kind = self.schema.fields[self.column]
@@ -130,9 +164,7 @@ class Domain:
             text = "".join(words)[: kind.width]
             if not self.of_texts:
                 return text
-            head = int(text[: self.width], 2)
-            written = int(text[self.width :], 2).to_bytes(TEXT_BYTES)
-            return text_of(head, written) or self.value(head)
+            return self.named_bits(int(text, 2))
         (number,) = grid
         return self.value(number - kind.type.low)
 
@@ -162,6 +194,25 @@ class Domain:
         start = self.width + _BYTE * place
         return self._continued(heads, self.width, start, start + _BYTE)
 
+    def among(self, values: Sequence[int]) -> Query:
+        """Build the question for one of some values, by their bits (see `bits_of`).
+
+        Of a text as many bits are compared as tell all of them apart, 48 at least.
+
+        Args:
+            values: ascending, distinct; 1 .. `MAX_CANDIDATES` of them.
+
+        Returns:
+            A category: cell 1 + i is value i, and cell 0 has all others and records without one.
+        """
+        if not self.of_texts:
+            return category(clip(self._prefix_index(values, self.width), 0, len(values)))
+        length, kept = 0, list[int]()
+        while len({*kept}) < len(values):
+            length += _CHUNK
+            kept = [bits >> (TEXT_WIDTH - length) for bits in values]
+        return category(clip(self._prefix_index(kept, length), 0, len(values)))
+
     def _continued(self, prefixes: Sequence[int], length: int, start: int, until: int) -> Query:
         """Ask for the bits start .. until - 1 of the values that begin with one of the prefixes."""
         ways = 1 << (until - start)
@@ -185,8 +236,8 @@ class Domain:
             beginnings = sorted({prefix >> (length - stop) for prefix in prefixes})
             edges = [places[bits // size] * size + bits % size for bits in beginnings]
             number = place * size + self._number(start, stop)
-            reached = index_of(bucketize(number, edges))
-            passed = index_of(bucketize(number, [edge + 1 for edge in edges]))
+            reached = _edges_up_to(number, edges)
+            passed = _edges_up_to(number, [edge + 1 for edge in edges])
             place = (reached - passed == 1) * reached
         return place
 
@@ -212,6 +263,15 @@ class Domain:
         if isinstance(kind, Bits):
             return (1 << kind.width) - 1
         return kind.type.high - kind.type.low
+
+
+def _edges_up_to(number: Expression, edges: Sequence[int]) -> Expression:
+    """The number of edges, which rise, that are at most a number."""
+    counts = [
+        index_of(bucketize(number, edges[start : start + MAX_BITS]))
+        for start in range(0, len(edges), MAX_BITS)
+    ]
+    return sum(counts[1:], start=counts[0])
 
 
 def _without(number: Expression, low_bits: int) -> Expression:
@@ -288,6 +348,7 @@ _MOST_BITS = 8  # of a study that leaves it to no plan
 _PLANNED = 0  # bits that the plan chooses
 _BYTES = 256
 _DOUBTFUL = 10  # bytes of a text that are tried with the second: 1,024 texts against 26 bits
+_LIST_BYTES = 200_000  # of candidates: a signed study has 256 KiB at most
 MAX_CELLS = 65536  # and one for all others; a round's answer stays some 7 MB
 
 
@@ -307,6 +368,27 @@ class HeavyHitter(JsonObject):
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class OtherValues(JsonObject):
+    """Users whose value is none of the candidates, or who have none: their share in [0, 1].
+
+    Args:
+        candidates: number of values in the list.
+        low: of the interval that holds jointly with all others.
+    """
+
+    candidates: int
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share:.1%} of users have none of the {self.candidates:,} candidates"
+            f" ({self.low:.1%} .. {self.high:.1%})"
+        )
+
+
 @hypothesis_of("heavy-hitters")
 @dataclass(frozen=True, slots=True)
 class HeavyHitters(JsonObject):
@@ -318,22 +400,37 @@ class HeavyHitters(JsonObject):
             frequent. None: there is no such label, or its share is below the threshold.
         within: half of the widest interval of all rounds: every value with a share above `certain`
             is found, jointly with the estimates. None: not known.
+        others: of a list of candidates: the users who have none of them, or no value at all.
     """
 
     json_name: ClassVar = "heavy-hitters"
-    json_keys: ClassVar = ("summary", "column", "threshold", "found", "missing=without", "within?")
+    json_keys: ClassVar = (
+        "summary",
+        "column",
+        "threshold",
+        "found",
+        "missing=without",
+        "within?",
+        "others?",
+    )
 
     column: str
     threshold: Fraction
     found: tuple[HeavyHitter, ...]
     without: MissingShare | None = None
     within: float | None = None
+    others: OtherValues | None = None
 
     @property
     def certain(self) -> float | None:
         """Share above which a value is found if all intervals hold; None: not known."""
         within = self.within
         return None if within is None else within + max(within, float(self.threshold))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON; without a list of candidates it has no key `others`."""
+        found = written(self)
+        return {key: part for key, part in found.items() if key != "others" or part is not None}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per value; none if no value is frequent."""
@@ -344,7 +441,8 @@ class HeavyHitters(JsonObject):
         rows = tuple(
             EstimateRow(str(item.value), item.estimate, item.low, item.high) for item in self.found
         )
-        notes = () if self.without is None else (f"{self.without}, joint with the estimates",)
+        beside = (share for share in (self.without, self.others) if share is not None)
+        notes = tuple(f"{share}, joint with the estimates" for share in beside)
         return Presentation(
             rows, shares=True, lines=(self._line(),), notes=notes, subject=self.column
         )
@@ -358,7 +456,8 @@ class HeavyHitters(JsonObject):
             return told
         if self.certain >= 1:
             return f"{told}; so few answers may miss any value"
-        return f"{told}; a value with more than {100 * self.certain:.3g} % is not missed"
+        value = "value" if self.others is None else "candidate"
+        return f"{told}; a {value} with more than {100 * self.certain:.3g} % is not missed"
 
     def to_shape(self) -> ResultShape:
         """Return the values against the threshold."""
@@ -379,8 +478,9 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     extends prefixes by 8 or fewer. Without users a tolerance to plan by is set. Of texts tau is set
     too: the second look needs fewer users than the rounds before it.
     """
+    listed = arguments["candidates"] is not None
     if conditions.signing:
-        return {"bits": _PLANNED} if arguments["bits"] is None else {}
+        return {"bits": _PLANNED} if arguments["bits"] is None and not listed else {}
     threshold, tau = arguments["threshold"], arguments["tau"]
     if tau is None and conditions.users is None:
         share = _THRESHOLD if threshold is None else threshold
@@ -409,7 +509,8 @@ def _threshold_kept(arguments: Mapping[str, Any], conditions: Conditions) -> dic
     fits = bisect_left(range(len(_PARTS)), True, key=lambda place: not kept(place))
     share = Fraction(1, _PARTS[max(fits - 1, 0)])
     texts = Domain(arguments["schema"], arguments["column"]).of_texts
-    return {"threshold": share, "tau": share / 2 if texts and fits else None}
+    looks_again = fits and texts and arguments["candidates"] is None
+    return {"threshold": share, "tau": share / 2 if looks_again else None}
 
 
 def _fewest_users(arguments: Mapping[str, Any], conditions: Conditions) -> int | None:
@@ -438,8 +539,14 @@ def _heavy_hitters(
     threshold: Fraction | None,
     bits: int | None,
     tau: Fraction | None,
+    candidates: str | None,
 ) -> Learning[HeavyHitters]:
     domain, most = Domain(schema, column), _most(threshold, tau)
+    share = _THRESHOLD if threshold is None else threshold
+    if candidates is not None:
+        if bits is not None:
+            raise InvalidParameter(f"bits: expected none with candidates, got {value_text(bits)}")
+        return _among(domain, share, tau, candidates)
     if bits is None or (bits == _PLANNED and not isinstance(bits, bool)):
         bits = _fewest_rounds(domain.width, most)
     if isinstance(bits, bool) or not 1 <= bits <= _most_bits(domain.width, most):
@@ -448,7 +555,6 @@ def _heavy_hitters(
             f" prefixes, found {bits}"
         )
     domain.extensions([0], 0, 1)  # refused here, if it cannot be asked about
-    share = _THRESHOLD if threshold is None else threshold
     return _search(domain, share, tau, _lengths(domain.width, bits, most), most)
 
 
@@ -484,6 +590,14 @@ def heavy_hitters(
         int | None, "by how many a prefix is extended in a round (default: what needs fewest users)"
     ] = None,
     tau: Tau = None,
+    candidates: Annotated[
+        Sequence[str | int] | None,
+        Parameter(
+            "the only values that are looked for, in one round; --candidates FILE has one per line"
+            " (default: all that the column can have)",
+            ParameterKind.VALUES,
+        ),
+    ] = None,
 ) -> Adaptive[HeavyHitters]:
     """The values that many have, among more values than could be asked about one by one.
 
@@ -504,6 +618,11 @@ def heavy_hitters(
     rounds that 65,536 cells allow, and takes what needs the fewest users; what was signed without
     it extends prefixes by the fewest bits, 8 at most, that make the fewest rounds.
 
+    With candidates one question has a cell for each, and cell 0 for all other values: of texts it
+    needs less than a tenth of the users. A device compares the list with the first bits of its
+    value (`Domain.among`): a text that is not in the list is counted as one that is with a chance
+    of 2^-26 per candidate of its length. The list is signed with the study, and devices see it.
+
     Without a tau all users are asked, m is that of tau = threshold / 2, and a value is found if its
     interval excludes 0 too; the hypothesis states the share above which none is missed. Without
     either, the threshold is the least for which the users keep threshold / 2. A plan without users
@@ -511,7 +630,9 @@ def heavy_hitters(
 
     Raises:
         InvalidParameter: no such field (256 bits at most: texts of 32 bytes), a threshold outside
-            (0, 1), tau not below it by 1/256 at least, or too many cells.
+            (0, 1), tau not below it by 1/256 at least, too many cells, bits beside candidates, or
+            candidates that are none, more than 10,000, of more than 200,000 bytes or no
+            values of the field.
 
     Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
 
@@ -528,7 +649,51 @@ def heavy_hitters(
     share = None if threshold is None else rational(threshold, "threshold")
     if share is None and off is not None:
         share = _THRESHOLD
-    return _heavy_hitters(schema, column, share, bits, off)
+    listed = None if candidates is None else names_text(dict.fromkeys(map(str, candidates)))
+    return _heavy_hitters(schema, column, share, bits, off, listed)
+
+
+def _among(
+    domain: Domain, threshold: Fraction, tau: Fraction | None, text: str
+) -> Learning[HeavyHitters]:
+    """Ask for every candidate in one question.
+
+    Raises:
+        InvalidParameter: no candidate, too many, or one that the field cannot have.
+    """
+    candidates = names_in(text)
+    if not 1 <= len(candidates) <= MAX_CANDIDATES:
+        raise InvalidParameter(
+            f"candidates: expected 1 to {MAX_CANDIDATES:,} values, got {len(candidates):,}"
+        )
+    if (size := len(text.encode())) > _LIST_BYTES:
+        raise InvalidParameter(
+            f"candidates: expected at most {_LIST_BYTES:,} bytes of text, got {size:,}"
+        )
+    names = dict(sorted((domain.bits_of(name), name) for name in candidates))
+    query = domain.among([*names])
+    values = [*names.values()]
+
+    def learning() -> Learning[HeavyHitters]:
+        (answer,) = yield Batch([Question(query, tau=tau, decision=SharesKept(query.cells))])
+        kept = {cell: values[cell - 1] for cell in _frequent(answer, threshold)}
+        found, share = _sure(answer, kept, tau), min(max(answer.values[0], 0.0), 1.0)
+        others = OtherValues(len(values), share, answer.lows[0], answer.highs[0])
+        within = half_width(answer)
+        return HeavyHitters(domain.column, threshold, found, within=within, others=others)
+
+    return learning()
+
+
+def _sure(
+    answer: Answer, names: Mapping[int, Value], tau: Fraction | None
+) -> tuple[HeavyHitter, ...]:
+    """Return the values of some cells; without a tau those whose interval excludes 0."""
+    return tuple(
+        HeavyHitter(name, answer.values[cell], answer.lows[cell], answer.highs[cell])
+        for cell, name in names.items()
+        if tau is not None or answer.lows[cell] > 0
+    )
 
 
 def _search(
@@ -555,12 +720,8 @@ def _search(
     if domain.of_texts and prefixes:
         off = None if tau is None else (threshold + tau) / 2
         names |= yield from _texts(domain, prefixes, off, most)
-    found = [
-        HeavyHitter(names[bits], answer.values[cell], answer.lows[cell], answer.highs[cell])
-        for bits, cell in zip(prefixes, kept, strict=True)
-        if tau is not None or answer.lows[cell] > 0
-    ]
-    found.sort(key=lambda item: -item.estimate)
+    named = {cell: names[bits] for bits, cell in zip(prefixes, kept, strict=True)}
+    found = sorted(_sure(answer, named, tau), key=lambda item: -item.estimate)
     values = tuple(item for item in found if item.value != NOTHING)
     nothing = [item for item in found if item.value == NOTHING]
     missing = [MissingShare(max(item.estimate, 0.0), item.low, item.high) for item in nothing]
@@ -675,6 +836,11 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessme
     is half of the widest interval.
     """
     shares = census(hypothesis.column, users)
+    listed = learner.parameters.get("candidates")
+    if listed is not None:
+        domain = Domain(users.schema, hypothesis.column)
+        named = {name: domain.named_bits(domain.bits_of(name)) for name in names_in(listed)}
+        shares = {name: shares[value] for name, value in named.items() if value in shares}
     threshold, given = hypothesis.threshold, learner.parameters.get("tau")
     tau = hypothesis.within or 0.0 if given is None else Fraction(given)
     found = [item.value for item in hypothesis.found]

@@ -18,7 +18,13 @@ from inspect import Parameter as Argument
 from typing import Annotated, Any, get_args
 
 from askance_aggregator.declarations import annotated
-from askance_aggregator.names import NoSuitableColumn, field_called, fields_called, unfit_column
+from askance_aggregator.names import (
+    NoSuitableColumn,
+    field_called,
+    fields_called,
+    names_in,
+    unfit_column,
+)
 from askance_aggregator.numbers import Rational, plain, rational
 from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
@@ -40,12 +46,18 @@ class ParameterKind(Enum):
     NUMBERS = "NUMBER,..."
     FIELD = "COLUMN"
     FIELDS = "COLUMN,..."
+    VALUES = "VALUE,..."
     POINTS = "POINT:WEIGHT,..."
 
     @property
     def is_whole(self) -> bool:
         """Return whether a value is a whole number."""
         return self is ParameterKind.WHOLE
+
+    @property
+    def is_of_file(self) -> bool:
+        """Return whether an option of the command line takes a file, with one value per line."""
+        return self is ParameterKind.VALUES
 
     @property
     def has_commas(self) -> bool:
@@ -155,6 +167,8 @@ class Declared:
                 return whole(self.entry.name, text)
             case ParameterKind.FIELDS:
                 return tuple(name.strip() for name in text.split(","))
+            case ParameterKind.VALUES:
+                return names_in(text)
             case ParameterKind.NUMBERS:
                 return text.split(",")
             case _:

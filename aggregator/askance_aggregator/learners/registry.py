@@ -247,6 +247,8 @@ def _check_form(name: str, parameter: Declared, value: object) -> None:
         raise InvalidParameter(
             f"{place}: expected a list of columns' names, got {value_text(value)}"
         )
+    if kind is ParameterKind.VALUES and not _is_list(value):
+        raise InvalidParameter(f"{place}: expected a list of values, got {value_text(value)}")
     if isinstance(value, str):
         try:
             parameter.entry.check(value)
@@ -257,9 +259,11 @@ def _check_form(name: str, parameter: Declared, value: object) -> None:
 def _are_names(value: object) -> bool:
     if isinstance(value, str):
         return True
-    if isinstance(value, Mapping | Schema) or not hasattr(value, "__iter__"):
-        return False
-    return all(isinstance(name, str) for name in value)
+    return _is_list(value) and all(isinstance(name, str) for name in cast("Iterable[str]", value))
+
+
+def _is_list(value: object) -> bool:
+    return not isinstance(value, Mapping | Schema) and hasattr(value, "__iter__")
 
 
 def _texts_in(values: Iterable[object]) -> frozenset[str]:

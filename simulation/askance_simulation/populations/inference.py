@@ -218,15 +218,22 @@ def _suiting(schema: Schema, others: Mapping[str, Field], suits: Suits | None) -
 
 
 def _other_field(kind: Field, cells: ColumnCells) -> Field | None:
-    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0."""
+    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0.
+
+    Other labels that are texts are texts without a list.
+    """
     if isinstance(kind, Integer | Bit) and cells.distinct <= _MAX_CODES:
         return _with_missing(Category(_in_order(cells.texts())), cells)
     if isinstance(kind, Category) and {*map(str.casefold, kind.labels)} - {NOTHING} in _YES_NO:
         return Bit()
+    if isinstance(kind, Category) and isinstance(cells, TextCells):
+        return Bits(TEXT_WIDTH)
     return None
 
 
 def _choice(kind: Field) -> str:
+    if isinstance(kind, Bits):
+        return "texts without a list, because the question names values that no row has"
     if isinstance(kind, Category):
         return f"{len(kind.labels):,} labels, because the question needs a category"
     return "1 for yes and 0 for no, because the question needs a number"

@@ -21,6 +21,7 @@ from askance_aggregator.learners import (
     HeavyHitters,
     Question,
     bits_of_text,
+    find,
     heavy_hitters,
     hypothesis_from_json,
     text_of_bits,
@@ -488,6 +489,112 @@ def test_the_label_of_users_who_have_none_is_no_value_of_the_list() -> None:
     assert assessment.success
     assert assessment.truth == (0.35, 0.2)
     assert [item["value"] for item in assessment.details["true"]] == ["a", "b"]
+
+
+LISTED = ["Oslo", "Lausanne", "Chur, Stadt", "Elsewhere"]
+TOWNS = ["Oslo"] * 50 + ["Chur, Stadt"] * 30 + ["Bern"] * 15 + ["Lausanne"] * 5
+TEXT = Schema("s", 1, town=Bits(288))
+"""Texts by `records.text_bits`; "Bern" is in no list."""
+
+
+def by_text(texts: list[str]) -> ExactOracle:
+    bits = [text_bits(text) for text in texts]
+    return ExactOracle(TEXT, {"town": bits})
+
+
+class TestCandidates:
+    def test_texts_of_a_list_are_found_in_one_round(self) -> None:
+        watched = Watched(by_text(TOWNS))
+        found = learn(heavy_hitters(TEXT, "town", "1/4", tau="1/8", candidates=LISTED), watched)
+        assert {item.value: item.estimate for item in found.found} == {
+            "Oslo": 0.5,
+            "Chur, Stadt": 0.3,
+        }
+        assert found.others is not None
+        assert (found.others.candidates, found.others.share) == (4, 0.15)
+        ((question,),) = [batch.questions for batch in watched.asked]
+        assert question.values == 5
+
+    def test_the_list_is_signed_and_read_again(self) -> None:
+        learner = heavy_hitters(TEXT, "town", candidates=["Chur, Stadt", "Oslo", "Oslo"])
+        assert learner.parameters == {"column": "town", "candidates": '"Chur, Stadt",Oslo'}
+        entry = find("heavy-hitters")
+        text = entry.spell(learner, TEXT)
+        assert entry.build(TEXT, text).parameters == learner.parameters
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_every_value_has_its_cell(self, name: str) -> None:
+        field, values = FIELDS[name]
+        schema = Schema("s", 1, value=field)
+        some = [str(value) for value in values[::3]]
+        domain = Domain(schema, "value")
+        names = dict(sorted((domain.bits_of(value), value) for value in some))
+        records = encode_columns(schema, {"value": np.array(values, dtype=object)})
+        cells = np.asarray(evaluate_columns(domain.among([*names]), records)).tolist()
+        order = ["others", *names.values()]
+        assert [order[cell] for cell in cells] == [
+            str(value) if str(value) in some else "others" for value in values
+        ]
+
+    def test_more_texts_than_an_operation_has_constants(self) -> None:
+        """4,096 edges fit one operation; of 9,000 texts each has its own cell."""
+        texts = [f"no. {number}" for number in range(9_000)]
+        domain = Domain(TEXT, "town")
+        names = dict(sorted((domain.bits_of(text), text) for text in texts))
+        records = encode_columns(TEXT, {"town": np.array([*map(text_bits, texts)], dtype=object)})
+        cells = np.asarray(evaluate_columns(domain.among([*names]), records)).tolist()
+        assert [[*names.values()][cell - 1] for cell in cells] == texts
+
+    def test_texts_of_one_head_are_told_apart(self) -> None:
+        """Two values whose first 32 bits are the same, as of a collision of the hash."""
+        head = 28 << 26 | 12345
+        values = [
+            head << 256 | int.from_bytes(text.ljust(32, b"\0")) for text in (b"aaax", b"aaay")
+        ]
+        query = Domain(TEXT, "town").among(sorted(values))
+        for cell, value in enumerate(sorted(values), start=1):
+            assert query.evaluate(TEXT.encode({"town": f"{value:0288b}"})) == cell
+        assert query.evaluate(TEXT.encode({})) == 0
+
+    @pytest.mark.parametrize(
+        ("field", "candidates", "message"),
+        [
+            (Bits(288), [], "expected 1 to 10,000 values, got 0"),
+            (Bits(288), [str(n) for n in range(10_001)], "expected 1 to 10,000 values, got 10,001"),
+            (Bits(288), ["x" * 1_000 + str(n) for n in range(200)], "at most 200,000 bytes"),
+            (Category(["a", "b"]), ["a", "c"], "expected labels of value, got 'c'"),
+            (Integer(0, 9), ["10"], "expected whole numbers of 0 to 9, got '10'"),
+            (Integer(0, 9), ["1.5"], "expected whole numbers of 0 to 9, got '1.5'"),
+            (Bits(3), ["0120"], "expected texts of 3 characters 0 and 1, got '0120'"),
+            (Integer(0, 9), 7, "expected a list of values, got 7"),
+        ],
+    )
+    def test_a_list_that_cannot_be_asked_about_is_refused(
+        self, field: Field, candidates: Any, message: str
+    ) -> None:
+        with pytest.raises(InvalidParameter, match=message):
+            heavy_hitters(Schema("s", 1, value=field), "value", candidates=candidates)
+
+    def test_bits_of_a_round_go_with_no_list(self) -> None:
+        with pytest.raises(InvalidParameter, match="bits: expected none with candidates, got 4"):
+            heavy_hitters(TEXT, "town", bits=4, candidates=LISTED)
+
+    def test_devices_find_them_and_a_simulation_judges_the_list_alone(self) -> None:
+        """3,000 users; Bern, a quarter of them, is in no list and is not missed."""
+        rows = {"town": ["Oslo"] * 1_500 + ["Bern"] * 900 + ["Lausanne"] * 600}
+        people = Population.from_arrow(rows, TEXT)
+        learner = heavy_hitters("town", threshold="1/5", candidates=["Oslo", "Lausanne", "Rom"])
+        result = simulate(learner, people, epsilon=4, seed=5, fleet="columns")
+        found = result.hypothesis
+        assert [item.value for item in found.found] == ["Oslo", "Lausanne"]
+        assert found.others.low < 0.3 < found.others.high
+        assert [item["value"] for item in result.to_json()["details"]["true"]] == [
+            "Oslo",
+            "Lausanne",
+        ]
+        assert "none of the 3 candidates" in str(result)
+        again = hypothesis_from_json("heavy-hitters", result.to_json()["hypothesis"])
+        assert again == found
 
 
 @pytest.mark.parametrize(

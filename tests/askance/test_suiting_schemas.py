@@ -23,6 +23,10 @@ QUESTIONS: list[tuple[ask.Learner[Any], str]] = [
     (L.frequency("name"), "frequency --column name"),  # left out as an identifier
     (L.mean_vector(["income ($)", "paid"]), "mean-vector --columns income____,paid"),
     (L.mean("income ($)"), "mean --column income____"),  # nothing else is needed
+    (  # texts without a list, for one candidate is no value of a row
+        L.heavy_hitters("name", candidates=["p1", "q1"]),
+        "heavy-hitters --column name --set candidates=p1,q1",
+    ),
 ]
 
 

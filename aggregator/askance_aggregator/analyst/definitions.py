@@ -300,14 +300,14 @@ def _parameters(value: object) -> Mapping[str, str]:
 def _text(name: str, value: object) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
+    if isinstance(value, list) and value:
         return names_text(_placed(name, _values, value))
     return str(_placed(name, _number, value))
 
 
-def _values(value: list[Any]) -> list[str]:
+def _values(value: object) -> list[str]:
     """Return the texts and whole numbers in a list as texts."""
-    if not all(isinstance(one, str | int) and not isinstance(one, bool) for one in value):
+    if not isinstance(value, list) or not all(type(one) in (str, int) for one in value):
         raise InvalidParameter(f"expected texts and whole numbers, got {value_text(value)}")
     return [*map(str, value)]
 

@@ -384,8 +384,8 @@ class OtherValues(JsonObject):
 
     def __str__(self) -> str:
         return (
-            f"{self.share:.1%} of users have none of the {self.candidates:,} candidates"
-            f" ({self.low:.1%} .. {self.high:.1%})"
+            f"{100 * self.share:.1f} % of users have none of the {self.candidates:,} candidates"
+            f" ({100 * self.low:.1f} % .. {100 * self.high:.1f} %)"
         )
 
 

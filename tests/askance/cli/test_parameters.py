@@ -161,3 +161,44 @@ def test_a_parameter_is_checked_by_its_kind() -> None:
     levels.check("1/4, 0.5")
     with pytest.raises(Exception, match="levels expects a finite number, got 'half'"):
         levels.check("1/4,half")
+
+
+class TestCandidates:
+    """A list of values in a file, one per line."""
+
+    WORDS = ("simulate", "heavy-hitters", "--data", "census", "--column", "education")
+
+    def test_a_file_is_the_list_of_set(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "list.txt"
+        file.write_text("\ufeffSecondary\n\n  Bachelor \r\nNone, yet\n", encoding="utf-8")
+        small = ("--users", "2000", "--epsilon", "4", "--fleet", "columns")
+        by_file = result(capsys, *self.WORDS, *small, "--candidates", str(file))
+        by_set = result(
+            capsys, *self.WORDS, *small, "--set", 'candidates=Secondary,Bachelor,"None, yet"'
+        )
+        assert by_file["transcript"] == by_set["transcript"]
+        assert by_file["hypothesis"]["others"]["candidates"] == 3
+        assert [one["value"] for one in by_file["details"]["true"]] == ["Secondary", "Bachelor"]
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (None, "expected a file with one value per line, got {file}: No such file"),
+            (b"\n \n", "expected one value per line, got none in {file}"),
+            (b"\xff", "expected a file with one value per line, got {file}: not UTF-8"),
+        ],
+    )
+    def test_a_file_that_is_no_list_is_refused(
+        self,
+        content: bytes | None,
+        message: str,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        file = tmp_path / "list.txt"
+        if content is not None:
+            file.write_bytes(content)
+        told = refusal(capsys, *self.WORDS, "--epsilon", "4", "--candidates", str(file))
+        assert message.format(file=file) in told

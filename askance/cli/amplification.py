@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from askance.cli.arguments import count, required
-from askance.cli.output import print_json
+from askance.cli.output import print_json, print_report
 from askance.cli.progress import working
-from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, Grid
 
 NAME = "amplification"

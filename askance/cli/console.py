@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import address_of
+from askance.cli.arguments import add_aggregator, connected
 from askance.cli.output import Failure, print_answer, print_json
-from askance.cli.study_connection import add_aggregator, connected
 
 if TYPE_CHECKING:
     from askance.console.openid import IssuerSettings
@@ -136,8 +136,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what fails stands on the page
     try:
+        from askance.console.application import serve_console
         from askance.console.server import ConsoleSettings
-        from askance.console.serving import serve_console
     except ImportError as error:
         from askance_aggregator.extras import install_text
 

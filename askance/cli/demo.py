@@ -6,9 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_text, count, seed
-from askance.cli.output import print_json
+from askance.cli.output import print_json, print_report
 from askance.cli.progress import progress
-from askance.cli.report import print_report
 from askance_aggregator.reports.outcomes import cost_line
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted

@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import days_of
-from askance.cli.output import Failure, fail, plotted, print_json
-from askance.cli.report import print_report
+from askance.cli.output import Failure, fail, plotted, print_json, print_report
 from askance_aggregator.csv_tables import csv_table
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner, add_text, chosen, count, days_of
-from askance.cli.output import Failure, fail, plotted, print_json
+from askance.cli.output import Failure, fail, plotted, print_json, print_report
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import reading_and, working
-from askance.cli.report import print_report
 from askance_aggregator.reports.plans import plan_report
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from askance.cli.arguments import (
     seed,
 )
 from askance.cli.epochs import add_csv, check_series_options, print_series, simulated_series
-from askance.cli.output import Failure, fail, plotted, print_json, written
+from askance.cli.output import Failure, fail, plotted, print_json, print_report, written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
-from askance.cli.report import print_report
 from askance_aggregator.reports.outcomes import simulation_report
 
 if TYPE_CHECKING:

@@ -11,13 +11,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.aggregator.common import add_command
-from askance.cli.arguments import add_out, add_text, check_new, count, day, setting
+from askance.cli.arguments import (
+    add_aggregator,
+    add_out,
+    add_text,
+    check_new,
+    connected,
+    count,
+    day,
+    setting,
+)
 from askance.cli.epochs import add_csv, check_series_options, epoch_text, epochs_json, print_series
-from askance.cli.output import Failure, fail, plotted, print_answer, print_json, written
+from askance.cli.output import (
+    Failure,
+    fail,
+    plotted,
+    print_answer,
+    print_json,
+    print_report,
+    written,
+)
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
-from askance.cli.report import print_report
-from askance.cli.study_connection import add_aggregator, connected
 from askance.cli.submission import (
     PLANNED_ALONE,
     add_study,

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner_name, count, learner_names, required, seed, setting
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_json, print_report
 from askance.cli.parameters import add_options, first_positional
-from askance.cli.report import print_report
 from askance_aggregator.names import names_of
 from askance_aggregator.reports.plans import plan_report
 from askance_aggregator.study_options import OPTIONS, OptionKind, table_of_options

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_people, add_workers, count, required, seed, setting, source
-from askance.cli.output import Failure, print_json, print_written
+from askance.cli.output import Failure, print_json, print_report, print_written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
-from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted
 

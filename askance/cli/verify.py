@@ -6,9 +6,8 @@ import argparse
 from typing import Any
 
 from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_json, print_report
 from askance.cli.progress import counted_progress
-from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted
 

@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from askance.console.callers import ConsoleCaller
 from askance.console.openid import (
     LOGIN_S,
     LoginRefused,
@@ -18,6 +17,7 @@ from askance.console.openid import (
     error_word,
 )
 from askance.console.routes import ConsoleRoute, Visit
+from askance.console.sessions import ConsoleCaller
 from askance.console.shared import Console
 
 _CALLS = 4

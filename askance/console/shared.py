@@ -10,11 +10,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from askance.console.callers import ConsoleCaller
 from askance.console.formats import FILTERS
 from askance.console.link import AggregatorLink, permitted
 from askance.console.openid import BegunLogins, OpenIdIssuer
-from askance.console.sessions import SESSION_S, ConsoleSession, ConsoleSessions, LoginLinks, Secrets
+from askance.console.sessions import (
+    SESSION_S,
+    ConsoleCaller,
+    ConsoleSession,
+    ConsoleSessions,
+    LoginLinks,
+    Secrets,
+)
 from askance_aggregator.analyst import CallRefused
 from askance_aggregator.clock import system_now_s
 from askance_client.errors import AskanceError

@@ -36,9 +36,8 @@ from askance_aggregator.oracles.noise import (
     learn_under_noise,
     noise_grid,
 )
-from askance_aggregator.oracles.oracle import Oracle, learn
+from askance_aggregator.oracles.oracle import Oracle, Shares, learn
 from askance_aggregator.oracles.parity import ParityWorld, Spectrum, parity_schema
-from askance_aggregator.oracles.shares import Shares
 
 __all__ = [
     "Adversary",

@@ -14,7 +14,7 @@ from askance_aggregator.composition import Pure
 from askance_aggregator.learners import Answer, Answers, Batch, Presence, Question
 from askance_aggregator.numbers import Rational, read_epsilon
 from askance_aggregator.oracles.laplace import Laplace
-from askance_aggregator.oracles.shares import Shares
+from askance_aggregator.oracles.oracle import Shares
 from askance_aggregator.queries import EncodedColumns, evaluate_columns, evaluate_vectors, number_in
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter, PlanExceeded, PlanRefused

@@ -10,7 +10,7 @@ import numpy as np
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.oracles.expectations import expectations, presence_of
-from askance_aggregator.oracles.shares import Shares
+from askance_aggregator.oracles.oracle import Shares
 from askance_aggregator.queries import EncodedColumns, evaluate_columns, joined_rows
 from askance_client.errors import InvalidAnswer
 

@@ -17,8 +17,7 @@ from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.oracles.empirical import Sampler
 from askance_aggregator.oracles.expectations import expectations, presence_of
 from askance_aggregator.oracles.labels import label_count, relabelled
-from askance_aggregator.oracles.oracle import learn
-from askance_aggregator.oracles.shares import Shares
+from askance_aggregator.oracles.oracle import Shares, learn
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text

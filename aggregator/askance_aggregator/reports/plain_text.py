@@ -1,7 +1,7 @@
 """Reports as plain text: the text that the command line writes to a file.
 
 `str` of a result is this text. A terminal's lines, which are broken at its width, are made by
-`askance.cli.report`.
+`askance.cli.output`.
 """
 
 from __future__ import annotations

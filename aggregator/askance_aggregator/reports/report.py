@@ -1,7 +1,7 @@
 """Report for readers: title, body, verdict, cost, warnings; details on demand.
 
 A report is a value without a medium. The command line prints it on a terminal
-(`askance.cli.report`), and a notebook shows it as a table (`html`).
+(`askance.cli.output`), and a notebook shows it as a table (`html`).
 """
 
 from __future__ import annotations

@@ -32,7 +32,6 @@ from askance_aggregator.table_design.designs import (
     design_table,
     sample_levels,
 )
-from askance_aggregator.table_design.duals import Columns, Dual
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.objectives import (
     Conditional,
@@ -53,7 +52,7 @@ from askance_aggregator.table_design.presence import (
     PresentSample,
     design_presence,
 )
-from askance_aggregator.table_design.programme import Solution, solve
+from askance_aggregator.table_design.programme import Columns, Dual, Solution, solve
 from askance_aggregator.table_design.recorded import recorded_epsilons, recorded_optimum
 from askance_aggregator.table_design.refinement import Refined, refine
 

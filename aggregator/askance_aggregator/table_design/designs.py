@@ -13,10 +13,9 @@ import numpy as np
 
 from askance_aggregator.families import TableFamily, makes
 from askance_aggregator.families.fitting import check_positive
-from askance_aggregator.table_design.duals import Dual
 from askance_aggregator.table_design.integers import integer_table
 from askance_aggregator.table_design.objectives import Conditional, Minimax, Objective, Terms
-from askance_aggregator.table_design.programme import SYMBOLS, Solution
+from askance_aggregator.table_design.programme import SYMBOLS, Dual, Solution
 from askance_aggregator.table_design.recorded import LITTLE, PLACES, neighbours, recorded_optimum
 from askance_aggregator.table_design.refinement import best_prices, by_windows, refine, refine_from
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats

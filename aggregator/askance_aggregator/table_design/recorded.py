@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.encoding import encode_randomizer
-from askance_aggregator.table_design.duals import Dual
+from askance_aggregator.table_design.programme import Dual
 from askance_client.codec import decode_randomizer
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Channel

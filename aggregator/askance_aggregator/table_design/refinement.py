@@ -35,11 +35,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from askance_aggregator.table_design.duals import Dual
 from askance_aggregator.table_design.objectives import Terms, Vector, spaced
 from askance_aggregator.table_design.programme import (
     EXACTLY,
     SYMBOLS,
+    Dual,
     Solution,
     folds_of,
     solve,

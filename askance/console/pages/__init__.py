@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from askance.console.pages import audit, devices, new_study, overview, silence, studies, study
+from askance.console.pages import audit, devices, new_study, overview, studies, study
 
-PAGES: tuple[ModuleType, ...] = (overview, studies, new_study, study, devices, silence, audit)
+PAGES: tuple[ModuleType, ...] = (overview, studies, new_study, study, devices, audit)
 """Modules of pages, in the order of the navigation."""

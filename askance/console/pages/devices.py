@@ -1,6 +1,7 @@
 """Devices: the register, paged by ordinal, with search, tags, revocation and restoration.
 
-No page of it has a value that a device holds or has answered.
+Silent devices are counted, by their last call and by what they owe to rounds, and not named. No
+page has a value that a device holds or has answered.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PAGE = 50  # devices of one page
 _MAX_ORDINAL = (1 << 63) - 2
 _SEE = ("Operators/Devices",)
 _COUNT = ("Operators/CountDevices",)
+_SILENCE = ("Operators/Silence",)
 Change = Callable[[OperatorClient, DeviceSelection], Affected]
 
 
@@ -137,6 +139,17 @@ def _back(visit: Visit) -> str:
     return back if back.startswith("/devices?") else "/devices"
 
 
+async def _silence(visit: Visit) -> Response:
+    found = await visit.call(visit.link.operator.silence)
+    return await visit.page("silence.html", found=found)
+
+
+async def _silence_table(visit: Visit) -> Response:
+    found = await visit.call(visit.link.operator.silence)
+    headers = {"Content-Disposition": 'attachment; filename="silence.csv"'}
+    return Response(found.to_csv(), headers=headers, media_type="text/csv; charset=utf-8")
+
+
 ROUTES = (
     ConsoleRoute("/devices", _devices, _SEE, "Devices", is_listed=True),
     ConsoleRoute("/devices/tag", _tag, ("Operators/TagDevices",), "Tag devices", "POST"),
@@ -154,4 +167,6 @@ ROUTES = (
         "Restore devices",
         "POST",
     ),
+    ConsoleRoute("/silence", _silence, _SILENCE, "Silence", is_listed=True),
+    ConsoleRoute("/silence.csv", _silence_table, _SILENCE, "Silence"),
 )

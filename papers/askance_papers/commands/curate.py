@@ -18,10 +18,9 @@ from askance.cli.arguments import (
     seed,
     setting,
 )
-from askance.cli.output import print_json, print_written
+from askance.cli.output import print_json, print_report, print_written
 from askance.cli.parameters import add_options, first_positional
 from askance.cli.progress import reading_and, working
-from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, presentation_body
 
 if TYPE_CHECKING:

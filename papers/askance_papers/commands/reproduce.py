@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import required, seed
-from askance.cli.output import print_json, screen
+from askance.cli.output import print_json, print_report, screen
 from askance.cli.progress import working
-from askance.cli.report import print_report
 from askance_aggregator.reports.report import CommandReport, Grid
 
 if TYPE_CHECKING:

@@ -50,7 +50,10 @@ from askance_simulation.audit.fleet import (
     Answerer,
     AuditFleet,
     Case,
+    FileLedgers,
+    Ledgers,
     Maker,
+    MemoryLedgers,
     StreamCoins,
     Subject,
     of_a_number,
@@ -58,7 +61,6 @@ from askance_simulation.audit.fleet import (
     of_signs,
     subject_of,
 )
-from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import Message, messages
 from askance_simulation.audit.promises import Broken, certainties, repeats

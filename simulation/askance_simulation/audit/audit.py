@@ -20,8 +20,17 @@ from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, Coins, Randomizer, SystemCoins
 from askance_simulation.audit.events import Event, Symbols
-from askance_simulation.audit.fleet import AuditFleet, Case, Maker, Subject, of_a_number, subject_of
-from askance_simulation.audit.ledgers import FileLedgers, Ledgers, MemoryLedgers
+from askance_simulation.audit.fleet import (
+    AuditFleet,
+    Case,
+    FileLedgers,
+    Ledgers,
+    Maker,
+    MemoryLedgers,
+    Subject,
+    of_a_number,
+    subject_of,
+)
 from askance_simulation.audit.losses import Exposure, Pair, exposures
 from askance_simulation.audit.messages import messages
 from askance_simulation.audit.promises import Broken, certainties, repeats, uneven_frames

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from askance_client.randomizers import COIN_SPACE
-from askance_simulation.audit.fleet import AuditFleet, Case
-from askance_simulation.audit.ledgers import Ledgers
+from askance_simulation.audit.fleet import AuditFleet, Case, Ledgers
 from askance_simulation.audit.messages import Message
 
 

@@ -32,10 +32,10 @@ def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
 @kernel.register
 def _(randomizer: KaryResponse) -> Kernel:
     def load() -> Loaded:
-        from askance_simulation.kernels import k_ary, responses  # numba is imported when it is used
+        from askance_simulation.kernels import responses  # numba is imported when it is used
 
         constants = responses.response_of(randomizer.own, randomizer.other, randomizer.cells)
-        return k_ary.draw, (constants,)
+        return responses.draw, (constants,)
 
     return Kernel(load, randomizer.cells)
 

@@ -20,8 +20,7 @@ from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
 from askance_client.records import Table
 from askance_simulation.populations.arrow_records import parquet_records
-from askance_simulation.populations.files import PARQUET, read_csv_columns, read_file
-from askance_simulation.populations.formats import DELIMITERS
+from askance_simulation.populations.files import DELIMITERS, PARQUET, read_csv_columns, read_file
 from askance_simulation.populations.tables import MOST_OUTSIDE, Records, TableRecords, records_of
 
 Rows = list[list[str]]

@@ -20,8 +20,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, QueryKind, Real, Schema
 from askance_client.randomizers import SystemCoins
 from askance_simulation.audit import Subject, audit_devices
-from askance_simulation.audit.fleet import Case
-from askance_simulation.audit.ledgers import MemoryLedgers
+from askance_simulation.audit.fleet import Case, MemoryLedgers
 from askance_simulation.experiments import Trial, named, run_trial, simulate_epochs
 from askance_simulation.populations import Population, paths
 from askance_simulation.randomness import Seed

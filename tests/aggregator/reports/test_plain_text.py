@@ -10,7 +10,7 @@ import pytest
 
 import askance as ask
 from askance.cli.main import main
-from askance.cli.report import print_report
+from askance.cli.output import print_report
 from askance_aggregator.analyst.results import StudyResult
 from askance_aggregator.learners import hypothesis_json
 from askance_aggregator.reports.plain_text import text_of

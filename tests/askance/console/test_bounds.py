@@ -12,8 +12,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
-from askance.console import live, security, server
-from askance.console.security import GuardedApplication
+from askance.console import application, live, server
+from askance.console.application import GuardedApplication
 from askance_aggregator.server.callers import Role
 from tests.askance.console.browser import until
 from tests.askance.console.consoles import Visitor, console_of
@@ -30,7 +30,7 @@ def visitor() -> Iterator[Visitor]:
 
 
 def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(security, "WRITE_S", 0.05)
+    monkeypatch.setattr(application, "WRITE_S", 0.05)
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"own")]}
 
     async def receive() -> Message:

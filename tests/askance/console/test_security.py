@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.console import security, server
+from askance.console import application, server
 from askance.console.server import ConsoleSettings
 from askance.console.sessions import LINK_S, MAX_SESSIONS, SESSION_S, ConsoleSessions, LoginLinks
 from askance_aggregator.server.callers import Role
@@ -169,7 +169,7 @@ def test_the_way_back_from_a_form_leads_to_no_other_host(visitor: Visitor) -> No
 
 
 def test_a_large_form_is_refused_before_it_is_kept(visitor: Visitor) -> None:
-    answer = visitor.post("/devices/tag", [("add", "x" * security.MAX_FORM_BYTES)])
+    answer = visitor.post("/devices/tag", [("add", "x" * application.MAX_FORM_BYTES)])
     assert answer.status == 413
     head = (
         f"POST /devices/tag HTTP/1.1\r\nHost: {visitor.address}\r\nCookie: {visitor.cookie}\r\n"
@@ -190,7 +190,7 @@ def test_a_large_form_is_refused_before_it_is_kept(visitor: Visitor) -> None:
 
 def test_slow_clients_are_left(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HEAD_S", 0.3)
-    monkeypatch.setattr(security, "BODY_S", 0.3)
+    monkeypatch.setattr(application, "BODY_S", 0.3)
     address = (visitor.address.host, visitor.address.port)
     with socket.create_connection(address, 20) as silent:
         assert silent.recv(1) == b""

@@ -10,7 +10,7 @@ tried again, and the devices wait. An analyst sees its own studies and no others
 
 `submissions` checks what may be submitted, `approvals` what an approver decides, `manager` manages
 the studies, `runs` runs one, `epochs` has the days of a repeated one, `collector` deletes what
-ended ones left when it is due, and `outer_counter` keeps the account of what was published.
+ended ones left when it is due, and `outer_statements` keeps the account of what was published.
 """
 
 from askance_aggregator.server.studies.approvals import (
@@ -26,7 +26,7 @@ from askance_aggregator.server.studies.manager import (
     UnknownEpoch,
     UnknownStudy,
 )
-from askance_aggregator.server.studies.outer_counter import OuterCounter
+from askance_aggregator.server.studies.outer_statements import OuterCounter
 from askance_aggregator.server.studies.statuses import StudyStatus, population_status
 from askance_aggregator.server.studies.submissions import SubmissionLimits
 from askance_aggregator.studies.submitted import SubmissionRefused

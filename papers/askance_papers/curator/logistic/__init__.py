@@ -19,7 +19,6 @@ on what their gaps may reveal), and a minimiser is found to a gradient of 1e-10.
 The scikit-learn estimator is in `estimator`, which imports scikit-learn; nothing else here does.
 """
 
-from askance_papers.curator.logistic.calibration import Calibrated, LogisticCalibration, calibrate
 from askance_papers.curator.logistic.examples import Examples, LongRows
 from askance_papers.curator.logistic.losses import (
     LOGISTIC,
@@ -28,8 +27,15 @@ from askance_papers.curator.logistic.losses import (
     MarginLoss,
     ModifiedHuber,
 )
-from askance_papers.curator.logistic.mechanisms import ObjectivePerturbation, OutputPerturbation
-from askance_papers.curator.logistic.minimiser import GRADIENT, minimise
+from askance_papers.curator.logistic.mechanisms import (
+    GRADIENT,
+    Calibrated,
+    LogisticCalibration,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    calibrate,
+    minimise,
+)
 
 __all__ = [
     "GRADIENT",

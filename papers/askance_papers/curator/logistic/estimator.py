@@ -13,9 +13,12 @@ from askance_aggregator.numbers import Rational, rational
 from askance_aggregator.sampling import Words
 from askance_client.errors import InvalidParameter
 from askance_papers.curator.conventions import PrivateClassifier, read_classes, read_examples
-from askance_papers.curator.logistic.calibration import LogisticCalibration
 from askance_papers.curator.logistic.examples import Examples, LongRows
-from askance_papers.curator.logistic.mechanisms import ObjectivePerturbation, OutputPerturbation
+from askance_papers.curator.logistic.mechanisms import (
+    LogisticCalibration,
+    ObjectivePerturbation,
+    OutputPerturbation,
+)
 
 _MECHANISMS = ("objective", "output")
 

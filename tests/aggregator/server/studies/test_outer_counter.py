@@ -20,8 +20,8 @@ from askance_aggregator.amplification.outer import delta_for
 from askance_aggregator.encoding import encode_randomizer, question_digest
 from askance_aggregator.families import best_for
 from askance_aggregator.queries import predicate
-from askance_aggregator.server.studies import OuterCounter, outer_counter
-from askance_aggregator.server.studies.outer_counter import LEAST_ANSWERS
+from askance_aggregator.server.studies import OuterCounter, outer_statements
+from askance_aggregator.server.studies.outer_statements import LEAST_ANSWERS
 from askance_aggregator.store import OuterRelease, SqliteStore, Store
 from askance_aggregator.studies.transcript import Asked, Closed, Header, Transcript
 from askance_client.device.examination import _question
@@ -192,7 +192,7 @@ def test_a_state_of_other_rules_is_not_gone_on_from(
     store.add_study(FIRST, STUDY)
     store.outer.record(FIRST, history(), delta_for)
     assert OuterCounter(store, Computed()).count() == len(HISTORY)
-    monkeypatch.setattr(outer_counter, "ACCOUNT_VERSION", outer_counter.ACCOUNT_VERSION + 1)
+    monkeypatch.setattr(outer_statements, "ACCOUNT_VERSION", outer_statements.ACCOUNT_VERSION + 1)
     assert OuterCounter(store, Computed()).count() == len(HISTORY)
     assert store.outer.figures() == uninterrupted(history())
 
@@ -223,7 +223,7 @@ def test_a_curve_of_an_earlier_accountant_is_not_used(
         OuterCounter(store, compute).count()
         OuterCounter(store, compute).count()
         assert compute.answers == [198]
-        monkeypatch.setattr(outer_counter, "CURVES_VERSION", outer_counter.CURVES_VERSION + 1)
+        monkeypatch.setattr(outer_statements, "CURVES_VERSION", outer_statements.CURVES_VERSION + 1)
         OuterCounter(store, compute).count()
         assert compute.answers == [198, 198]
 

@@ -110,6 +110,6 @@ def test_objective_perturbation_is_the_better_one_where_lambda_is_small() -> Non
 def test_output_perturbation_draws_nothing_without_a_minimiser(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("askance_papers.curator.logistic.minimiser._STEPS", 1)
+    monkeypatch.setattr("askance_papers.curator.logistic.mechanisms._STEPS", 1)
     with pytest.raises(ArithmeticError, match="the minimiser: expected a gradient"):
         OutputPerturbation.of(1, "0.01").release(data(), NoWords())

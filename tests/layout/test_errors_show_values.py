@@ -106,7 +106,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "simulation/askance_simulation/populations/arrow_columns.py": {
             "{}: expected text, numbers or times that can be read in {}, found others",
         },
-        "simulation/askance_simulation/populations/files.py": {
+        "simulation/askance_simulation/populations/sources.py": {
             "{}: expected a Parquet file, got another format",
         },
     },
@@ -160,7 +160,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/analyst/messages.py": {
             "submission: expected a signed study, found none",
         },
-        "aggregator/askance_aggregator/server/devices/statuses.py": {
+        "aggregator/askance_aggregator/server/devices/servicer.py": {
             "expected a first message, found none in time",
         },
         "aggregator/askance_aggregator/server/studies/manager.py": {

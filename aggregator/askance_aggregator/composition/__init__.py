@@ -18,12 +18,13 @@ What a bound claims is rounded outward: sums are exact fractions; where floats c
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from askance_aggregator.composition.accountants import Accountant, Advanced, Sum
+from askance_aggregator.composition.accountants import Accountant, Advanced, Optimal, Sum
 from askance_aggregator.composition.events import (
     Approximate,
     BoundedRange,
     Concentrated,
     Event,
+    EventCounts,
     Pure,
 )
 from askance_aggregator.composition.filters import (
@@ -35,8 +36,6 @@ from askance_aggregator.composition.filters import (
     epsilon_of_rho,
 )
 from askance_aggregator.composition.ledger import ReleaseLedger
-from askance_aggregator.composition.optimal import Optimal
-from askance_aggregator.composition.totals import EventCounts
 
 ACCOUNTANTS: Mapping[str, Accountant] = MappingProxyType(
     {each.name: each for each in (Sum(), Advanced(), ZeroConcentrated(), Optimal())}

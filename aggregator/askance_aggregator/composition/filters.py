@@ -13,12 +13,12 @@ from askance_aggregator.composition.accountants import check, least_sum
 from askance_aggregator.composition.events import (
     Concentrated,
     Event,
+    EventCounts,
     check_exact,
     log_inverse,
     outward,
     upward,
 )
-from askance_aggregator.composition.totals import EventCounts
 from askance_client.errors import InvalidParameter
 
 # Every order gives a bound, so a fixed grid is safe, and monotone; these are 0.8 % apart.

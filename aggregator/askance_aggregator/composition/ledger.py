@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from askance_aggregator.bisection import least_whole
 from askance_aggregator.composition.accountants import Accountant
-from askance_aggregator.composition.events import Event
+from askance_aggregator.composition.events import Event, EventCounts, check_event
 from askance_aggregator.composition.filters import Filter, Unlimited
-from askance_aggregator.composition.totals import EventCounts, check_event
 from askance_aggregator.numbers import Rational, rational
 from askance_client.errors import InvalidParameter, PlanRefused
 

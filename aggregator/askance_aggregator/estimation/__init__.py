@@ -16,8 +16,13 @@ from askance_aggregator.estimation.influence import influence, share_of_numbers
 from askance_aggregator.estimation.intervals import clopper_pearson, hoeffding, shares_apart
 from askance_aggregator.estimation.landing import relative_landing
 from askance_aggregator.estimation.laws import ReportsLaw, TalliedReports, share_covariance
-from askance_aggregator.estimation.present import scale_of, score_bias
-from askance_aggregator.estimation.present_law import Cases, PresentLaw, present_law
+from askance_aggregator.estimation.present import (
+    Cases,
+    PresentLaw,
+    present_law,
+    scale_of,
+    score_bias,
+)
 from askance_aggregator.estimation.statistics import (
     Decode,
     bias_of,

@@ -4,24 +4,217 @@ With A and B the means of the scores (`table_design.presence`), A/B is the estim
 its interval if A - m B, whose expectation is 0 for the true m, is not too far from 0 (Fieller 1954,
 with tails that hold for every n in place of the normal law's). How far is too far depends on the
 share of users who have the number, which is enclosed first, with a part of alpha of its own.
+
+Users have a number with mean m, or are missing it; q is the share who have it. Of the reports'
+scores a - m' b the tails are bounded by Chernoff's bound with the worst moment of all such users,
+times the normal law's factor (`landing`). Any tilt gives a bound that holds, so that a search which
+ends too early costs width and never coverage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import log, sqrt
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.estimation.present_law import Cases, PresentLaw, Reals, present_law
+from askance_aggregator.estimation.landing import BERRY_ESSEEN, BERRY_ESSEEN_UNLIKE
 from askance_aggregator.families import TableFamily
 from askance_aggregator.families.family import check_counts
 from askance_aggregator.learners import Answer, Presence, Question, SampleMean
 from askance_aggregator.queries import number_in
 from askance_client.errors import InvalidParameter
+from askance_client.randomizers import COIN_SPACE, Channel
+
+Reals = NDArray[np.float64]
+
+_GENTLEST, _STEEPEST = 1e-4, 60.0  # tilts, the span being 1; gentler ones cancel in floats
+_TILTS = 24  # that are looked at together
+_PASSES = 3  # each between the neighbours of the one that was best before
+_BESIDE = 1e-6
+_FLOATS = 1e-15  # error of a difference of two means in floats, the span being 1
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Laws of users, one a column of what is computed together.
+
+    Args:
+        means: shape (cases,): of the numbers of those who have one, scaled to [-1, 1]; None: any.
+        least: shape (cases,): at least this share of users has a number.
+        most: shape (cases,): at most this share.
+    """
+
+    means: Reals | None
+    least: Reals
+    most: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class PresentLaw:
+    """The rows of a table, and the two scores of its symbols.
+
+    Args:
+        rows: shape (levels, symbols); the last level is "missing".
+        numbers: a, shape (symbols,): its mean is the number, scaled to [-1, 1], or 0.
+        presences: b, shape (symbols,): its mean is 1 for a number, else 0.
+        sample: whether the means are those of the users at hand, who were not drawn by chance.
+    """
+
+    rows: Reals
+    numbers: Reals
+    presences: Reals
+    sample: bool
+
+    @cached_property
+    def grid(self) -> Reals:
+        """The levels that are numbers, shape (levels - 1,)."""
+        return np.linspace(-1.0, 1.0, len(self.rows) - 1)
+
+    def bounds(self, scores: Reals, users: Cases, shifts: Reals) -> tuple[Reals, Reals]:
+        """Bound the tails P[mean of scores - shift >= 0], of n reports.
+
+        Args:
+            scores: shape (symbols, cases).
+            users: their laws.
+            shifts: shape (cases,).
+
+        Returns:
+            I and A, shape (cases,): the chance is at most exp(-n I) min(1, A / sqrt(n)). A is
+            infinite where I is Hoeffding's.
+        """
+        span = scores.max(axis=0) - scores.min(axis=0)
+        unit = (scores - scores.min(axis=0)) / span
+        shift = (shifts - scores.min(axis=0)) / span
+        low = np.full(len(shift), _GENTLEST)
+        high = np.full(len(shift), _STEEPEST)
+        cases, parts = np.arange(len(shift)), np.linspace(0.0, 1.0, _TILTS)
+        best, tilt = np.zeros(len(shift)), np.zeros(len(shift))
+        for _ in range(_PASSES):
+            tilts = low[:, None] * (high / low)[:, None] ** parts
+            found = self._log_moments(unit, users, tilts) - tilts * shift[:, None]
+            place = np.argmin(found, axis=1)
+            better = found[cases, place] < best
+            best = np.where(better, found[cases, place], best)
+            tilt = np.where(better, tilts[cases, place], tilt)
+            low = tilts[cases, np.maximum(place - 1, 0)]
+            high = tilts[cases, np.minimum(place + 1, _TILTS - 1)]
+        # At tiny budgets no tilt gives a rate above 0 in floats; Hoeffding's bound still does.
+        gaps = self._gaps(unit, users, shift)
+        rates = np.asarray(np.where(best < 0, -best, 2 * gaps**2))
+        return rates, self._landing(unit, users, tilt)
+
+    def _gaps(self, unit: Reals, users: Cases, shift: Reals) -> Reals:
+        """Distance of the shifts from the greatest mean of the users' scores, 0 if below it."""
+        means = (self.rows @ unit)[..., None]
+        inside, outside = self._envelope(means[:-1], users.means), means[-1]
+        least, most = users.least[:, None], users.most[:, None]
+        worst = np.maximum(
+            least * inside + (1 - least) * outside, most * inside + (1 - most) * outside
+        )
+        return np.asarray(np.maximum(shift - worst[:, 0] - _FLOATS, 0.0))
+
+    def _log_moments(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
+        """The worst mean of the users' ln E[e^(t W)], shape (cases, tilts)."""
+        raised = np.exp(unit[:, :, None] * tilts)
+        moments = (self.rows @ raised.reshape(len(unit), -1)).reshape(-1, *tilts.shape)
+        numbers, missing = moments[:-1], moments[-1]
+        if self.sample:
+            inside, outside = self._log_envelope(numbers, users.means), np.log(missing)
+        else:
+            inside, outside = self._envelope(numbers, users.means), missing
+        least, most = users.least[:, None], users.most[:, None]
+        # Linear in the share, so greatest at one of its ends.
+        worst = np.maximum(
+            least * inside + (1 - least) * outside, most * inside + (1 - most) * outside
+        )
+        return np.asarray(worst if self.sample else np.log(worst))
+
+    def _envelope(self, values: Reals, means: Reals | None) -> Reals:
+        """The greatest mean of values of users whose numbers have a mean: on two levels."""
+        if means is None:
+            return np.asarray(values.max(axis=0))
+        return np.asarray(self._on_pairs(values, means)[0])
+
+    def _log_envelope(self, moments: Reals, means: Reals | None) -> Reals:
+        """The greatest mean of ln of moments, which are linear between two levels.
+
+        For any slope u it is at most the greatest ln f(x) - u (x - m), x in [-1, 1]: on a piece
+        where f is f_0 + g x that is where f = g / u.
+        """
+        if means is None:
+            return np.asarray(np.log(moments.max(axis=0)))
+        # At a level, or an end, the slope beside it is one that touches the envelope there.
+        beside = np.where(means < 1 - _BESIDE, means + _BESIDE, means - _BESIDE)
+        _, slope = self._on_pairs(np.log(moments), beside)
+        start, rise = moments[:-1], np.diff(moments, axis=0) / (self.grid[1] - self.grid[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inside = np.nan_to_num((rise / slope - start) / rise, nan=0.0)
+        width = self.grid[1] - self.grid[0]
+        found = np.full(slope.shape, -np.inf)
+        for along in (
+            np.zeros_like(start),
+            np.clip(inside, 0.0, width),
+            np.full_like(start, width),
+        ):
+            at = self.grid[:-1, None, None] + along - means[:, None]
+            found = np.maximum(found, (np.log(start + rise * along) - slope * at).max(axis=0))
+        return found
+
+    def _on_pairs(self, values: Reals, means: Reals) -> tuple[Reals, Reals]:
+        """The greatest value at the mean of a line between two levels, and that line's slope."""
+        first, second = np.array(list(combinations(range(len(self.grid)), 2)), dtype=np.int64).T
+        apart = self.grid[second] - self.grid[first]
+        part = (means - self.grid[first][:, None]) / apart[:, None]
+        across = (part >= 0) & (means <= self.grid[second][:, None])
+        rise = values[second] - values[first]
+        lines = np.where(across[..., None], values[first] + part[..., None] * rise, -np.inf)
+        best = np.argmax(lines, axis=0)[None]
+        slopes = rise / apart[:, None, None]
+        return (
+            np.take_along_axis(lines, best, axis=0)[0],
+            np.take_along_axis(slopes, best, axis=0)[0],
+        )
+
+    def _landing(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
+        """A of `relative_landing`, infinite where no tilt was found; the scores' span is 1.
+
+        A mixture varies at least as much as one of its parts, and, of two parts, its variance is
+        concave in their shares: on two levels the law is known but for the share, and the variance
+        is least at one end of it.
+        """
+        laws = self._laws(users)  # shape (laws, symbols, cases)
+        tilted = laws * np.exp(unit * tilts)
+        tilted = tilted / tilted.sum(axis=1, keepdims=True)
+        centres = (tilted * unit).sum(axis=1)
+        variances = (tilted * unit**2).sum(axis=1) - centres**2
+        deviation = np.sqrt(np.maximum(variances.min(axis=0), 0.0))
+        constant = BERRY_ESSEEN_UNLIKE if self.sample else BERRY_ESSEEN
+        with np.errstate(divide="ignore"):
+            return np.asarray((1 / (tilts * sqrt(2 * pi)) + 2 * constant) / deviation)
+
+    def _laws(self, users: Cases) -> Reals:
+        if users.means is None or self.sample or len(self.grid) > 2:
+            return self.rows[:, :, None]
+        part = (users.means + 1) / 2
+        low, high, missing = (row[:, None] for row in self.rows)
+        inside = (1 - part) * low + part * high
+        ends = (users.least, users.most)
+        return np.stack([share * inside + (1 - share) * missing for share in ends])
+
+
+@lru_cache(maxsize=64)
+def present_law(channel: Channel, decode: tuple[Fraction, ...], sample: bool) -> PresentLaw:
+    """Return the law of a table with its scores (`statistics.known_scores`)."""
+    rows = np.array([[entry / COIN_SPACE for entry in row] for row in channel.table])
+    numbers, presences = np.array([float(score) for score in decode]).reshape(2, -1)
+    return PresentLaw(rows, numbers, presences, sample)
+
 
 MAX_SCORE_BIAS = Fraction(1, 10**6)  # of both scores
 

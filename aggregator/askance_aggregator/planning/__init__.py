@@ -19,8 +19,7 @@ groups or one cohort that splits its budget. A running study
 plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it take.
 """
 
-from askance_aggregator.planning.binomial import Binomial
-from askance_aggregator.planning.cells import JointShares
+from askance_aggregator.planning.cells import Binomial, JointShares
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares

@@ -30,9 +30,8 @@ from askance_aggregator.families import (
     signed_for,
 )
 from askance_aggregator.learners import Crossing, Question, SharesKept
-from askance_aggregator.planning.binomial import Binomial
 from askance_aggregator.planning.blocks import codebook_for
-from askance_aggregator.planning.cells import JointShares
+from askance_aggregator.planning.cells import Binomial, JointShares
 from askance_aggregator.planning.crossing import Crossed
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure

@@ -3,7 +3,7 @@
 An estimate A/B is off by tau or more, upward, only if the mean of a - (m + tau) b is 0 or more,
 and downward only if that of a - (m - tau) b is 0 or less (also where B is not positive, for one of
 both then holds). The two expectations are -q tau and q tau, with q the share of users who have the
-number, so both chances are tails of a mean: bounded (`estimation.present_law`), and for a table of
+number, so both chances are tails of a mean: bounded (`estimation.present`), and for a table of
 two numbers and "missing", whose populations are a mean and a share each, exact (`inversion`), over
 all means and all shares from the promised one on.
 """

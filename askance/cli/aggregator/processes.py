@@ -48,8 +48,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.logs import logs_to
     from askance_aggregator.server.process.moved_store import MovedStore
     from askance_aggregator.server.process.process import Listening, draining_at_signals, serve
-    from askance_aggregator.server.process.process_file import process_file, process_path
-    from askance_aggregator.server.process.reloading import Rereading
+    from askance_aggregator.server.process.reloading import Rereading, process_file, process_path
 
     def ready(listening: Listening) -> None:
         resumed = counted(listening.studies_resumed, "open study")
@@ -95,7 +94,7 @@ def add_reload(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _reload(arguments: argparse.Namespace) -> int:
-    from askance_aggregator.server.process.process_file import process_path, reload_process
+    from askance_aggregator.server.process.reloading import process_path, reload_process
 
     configuration_of(arguments)  # a bad file is refused here, where it is read
     number = reload_process(process_path(arguments.config))

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from askance.console.charts.svg import chart, element, nice_step
+from askance.console.charts.axes import chart, element, nice_step
 from askance_aggregator.learners import EstimateRow, Presentation
 from askance_aggregator.learners.shapes import (
     Branch,

@@ -19,7 +19,6 @@ from askance_client.accounting import LEAST_LOSS, NANO_NATS_PER_NAT, format_nats
 from askance_client.device import Device
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import COIN_SPACE, Coins, Randomizer, SystemCoins
-from askance_simulation.audit.events import Event, Symbols
 from askance_simulation.audit.fleet import (
     AuditFleet,
     Case,
@@ -31,7 +30,7 @@ from askance_simulation.audit.fleet import (
     of_a_number,
     subject_of,
 )
-from askance_simulation.audit.losses import Exposure, Pair, exposures
+from askance_simulation.audit.losses import Event, Exposure, Pair, Symbols, exposures
 from askance_simulation.audit.messages import messages
 from askance_simulation.audit.promises import Broken, certainties, repeats, uneven_frames
 from askance_simulation.audit.statements import Goodness, compare, stated

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from askance_aggregator.families import family_of
 from askance_client.exact_laws import probability
 from askance_client.randomizers import Randomizer
-from askance_simulation.audit.bounds import improbable
+from askance_simulation.audit.losses import improbable
 from askance_simulation.families import Law, Statements, of_many
 
 _LISTED = 4096  # alphabets up to this size are gone through symbol by symbol

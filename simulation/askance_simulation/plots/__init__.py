@@ -12,8 +12,7 @@ Rules of the package:
 - matplotlib is imported when something is drawn.
 """
 
-from askance_simulation.plots.curves import curves
-from askance_simulation.plots.needs import epsilon_curve, needs
+from askance_simulation.plots.curves import curves, epsilon_curve, needs
 from askance_simulation.plots.picture import Picture
 from askance_simulation.plots.runs import result_picture
 

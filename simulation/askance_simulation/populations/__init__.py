@@ -9,7 +9,6 @@ drift.
 from askance_simulation.populations.categories import categories, words
 from askance_simulation.populations.census import census
 from askance_simulation.populations.correlated import correlated_bits, latent_classes, paths
-from askance_simulation.populations.files import read_file
 from askance_simulation.populations.labelled_bits import (
     conjunctions,
     decision_lists,
@@ -41,7 +40,13 @@ from askance_simulation.populations.population import (
     population_of,
 )
 from askance_simulation.populations.record_types import RecordTypes
-from askance_simulation.populations.sources import DATA_SETS, DataSet, DataSource, RecordReader
+from askance_simulation.populations.sources import (
+    DATA_SETS,
+    DataSet,
+    DataSource,
+    RecordReader,
+    read_file,
+)
 from askance_simulation.populations.traits import traits
 
 __all__ = [

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from askance.console.charts.axes import ChartBar, Series, bar_chart, line_chart
-from askance.console.charts.svg import element, nice_ticks
+from askance.console.charts.axes import ChartBar, Series, bar_chart, element, line_chart, nice_ticks
 from askance.console.formats import (
     length_text,
     nats_markup,

@@ -52,7 +52,7 @@ from askance_simulation.audit import (
     subject_of,
     subjects,
 )
-from askance_simulation.audit.bounds import detectable, improbable, losses_at_least
+from askance_simulation.audit.losses import detectable, improbable, losses_at_least
 from askance_simulation.randomness import Seed
 
 ALPHA = 1e-6

@@ -11,7 +11,7 @@ import pytest
 import askance as ask
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations import sources
-from askance_simulation.populations.files import read_csv_columns as before
+from askance_simulation.populations.sources import read_csv_columns as before
 from askance_simulation.populations.tables import TextColumns
 
 ROWS = ["yes", "no", "no", "maybe"] * 500

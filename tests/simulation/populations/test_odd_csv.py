@@ -15,7 +15,7 @@ import pytest
 
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Category, Field, Integer
-from askance_simulation.populations import Population, files
+from askance_simulation.populations import Population, sources
 from askance_simulation.populations.tables import TextColumns
 
 LONG = "x" * 131_072
@@ -168,19 +168,19 @@ def test_both_readers_give_the_same(
     path = tmp_path / "people.csv"
     content = case.content
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert (files._by_pyarrow(path, case.delimiter) is not None) == case.fast
+    assert (sources._by_pyarrow(path, case.delimiter) is not None) == case.fast
     for installed in (True, False):
         if not installed:
             monkeypatch.setitem(sys.modules, "pyarrow", None)
         if case.error:
             with pytest.raises(InvalidRecord) as caught:
-                files.read_csv_columns(path, case.delimiter)
+                sources.read_csv_columns(path, case.delimiter)
             message = str(caught.value)
             assert case.error in message
             assert message.startswith(f"{path}: ")
             assert "\n" not in message
         else:
-            assert records(files.read_csv_columns(path, case.delimiter)) == case.rows
+            assert records(sources.read_csv_columns(path, case.delimiter)) == case.rows
         if case.fields is not None:
             people = Population.from_csv(path)
             assert people.schema.fields == case.fields
@@ -195,8 +195,8 @@ def test_a_line_end_in_a_cell_may_lie_between_two_blocks(
     pytest.importorskip("pyarrow")
     path = tmp_path / "people.csv"
     path.write_bytes(b'a,b\r\nxyz,2\r\n"1\r\n2",3\r\n"4\r\n5",6\r\n')
-    monkeypatch.setattr(files, "_AT_ONCE", bytes_at_once)
-    found = files._by_pyarrow(path, ",")
+    monkeypatch.setattr(sources, "_AT_ONCE", bytes_at_once)
+    found = sources._by_pyarrow(path, ",")
     assert found is not None
     assert records(found) == ("a|b", "xyz|2", "1\r\n2|3", "4\r\n5|6")
 

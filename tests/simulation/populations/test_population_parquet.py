@@ -23,7 +23,7 @@ from askance_client.errors import InvalidRecord
 from askance_client.queries import Bit, Category, Integer, Label, Real, Schema
 from askance_client.records import read_csv
 from askance_simulation.populations import Population, people_of, read_file
-from askance_simulation.populations.files import read_parquet
+from askance_simulation.populations.sources import read_parquet
 from askance_simulation.randomness import Seed
 
 SEED = Seed.of(3)

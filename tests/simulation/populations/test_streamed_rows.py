@@ -21,7 +21,7 @@ from askance_client.queries import Category, Integer, Label, Real, Schema
 from askance_simulation.populations import Population, cells, people_of
 from askance_simulation.populations import arrow_records as records
 from askance_simulation.populations.arrow_records import parquet_records
-from askance_simulation.populations.files import read_parquet
+from askance_simulation.populations.sources import read_parquet
 from askance_simulation.populations.tables import RowSet
 from askance_simulation.randomness import Seed
 

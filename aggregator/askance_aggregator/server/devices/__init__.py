@@ -42,8 +42,8 @@ from askance_aggregator.server.devices.server import (
     CertifiedListener,
     ServerParts,
 )
+from askance_aggregator.server.devices.servicer import status_of
 from askance_aggregator.server.devices.settings import Settings
-from askance_aggregator.server.devices.statuses import status_of
 from askance_aggregator.server.outer.addresses import Network
 
 __all__ = [

@@ -19,7 +19,13 @@ from askance_aggregator.exchange import (
     encode_enrolled,
     encode_response,
 )
-from askance_aggregator.server.devices.admission import Admission, EnrolmentVerifier, check_protocol
+from askance_aggregator.server.devices.admission import (
+    Admission,
+    EnrolmentVerifier,
+    Unauthenticated,
+    UnsupportedProtocol,
+    check_protocol,
+)
 from askance_aggregator.server.devices.calls import (
     CallStatus,
     Context,
@@ -47,16 +53,43 @@ from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Overloaded
 from askance_aggregator.server.devices.settings import Settings
-from askance_aggregator.server.devices.standings import LAST_WORDS
-from askance_aggregator.server.devices.statuses import status_of
+from askance_aggregator.server.devices.standings import LAST_WORDS, Revoked
 from askance_aggregator.server.outer.addresses import CONNECT_KEY
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_aggregator.store.register import StandingChanges
 from askance_client.addresses import Address
-from askance_client.errors import AskanceError
+from askance_client.errors import AskanceError, RemoteProtocolError, StoreError
 from askance_client.service import SERVICE, CheckIn, Metadata, Response
 from askance_client.service.credentials import TAKES_ADDRESS, protocol_of
+from askance_client.service.exchange import ExchangeTooLarge
 from askance_protos.v1 import exchange_pb2 as pb
+
+# The first that fits; the caller gets the error's text only where `True`.
+_STATUSES: tuple[tuple[type[Exception], grpc.StatusCode, bool], ...] = (
+    (Unauthenticated, grpc.StatusCode.UNAUTHENTICATED, True),
+    (UnsupportedProtocol, grpc.StatusCode.FAILED_PRECONDITION, True),
+    (Revoked, grpc.StatusCode.PERMISSION_DENIED, True),
+    (Overloaded, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
+    (ExchangeTooLarge, grpc.StatusCode.RESOURCE_EXHAUSTED, True),
+    (EnrolmentRefused, grpc.StatusCode.PERMISSION_DENIED, True),
+    (RemoteProtocolError, grpc.StatusCode.INVALID_ARGUMENT, True),
+    (StoreError, grpc.StatusCode.UNAVAILABLE, False),  # paths and disks are the operator's matter
+    (TimeoutError, grpc.StatusCode.DEADLINE_EXCEEDED, False),
+)
+_UNTOLD = {
+    grpc.StatusCode.UNAVAILABLE: "nothing was acknowledged: deliver again later",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "expected a first message, found none in time",
+    grpc.StatusCode.INTERNAL: "internal error: deliver again later",
+}
+
+
+def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:
+    """The gRPC status and its details for an error."""
+    for kind, code, told in _STATUSES:
+        if isinstance(error, kind):
+            return code, str(error) if told else _UNTOLD[code]
+    return grpc.StatusCode.INTERNAL, _UNTOLD[grpc.StatusCode.INTERNAL]
+
 
 _LOGGER = logging.getLogger(__name__)
 _PEERS_FAULT = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED)

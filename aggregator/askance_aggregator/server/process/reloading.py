@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from askance_aggregator.server.devices import (
     CertificateIssuer,
@@ -16,7 +21,7 @@ from askance_aggregator.server.process.configuration import Configuration, TlsFi
 from askance_aggregator.server.process.credentials import ListenerTls, read_pair
 from askance_aggregator.server.process.declared_file import fixed_differences
 from askance_aggregator.server.process.device_authority import read_device_authority
-from askance_aggregator.server.process.files import SecretSource, read_needed
+from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed
 from askance_aggregator.server.process.logs import logger
 from askance_aggregator.server.process.tokens import read_tokens
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
@@ -139,3 +144,56 @@ class Reloader:
         _LOG.info("the configuration was read again")
         if fixed:
             _LOG.warning("settings that wait for a restart", settings=fixed)
+
+
+def process_path(configuration: Path) -> Path:
+    """Return the path of the file, beside the configuration."""
+    return configuration.with_suffix(".pid")
+
+
+@contextmanager
+def process_file(path: Path) -> Iterator[None]:
+    """Name this process in a file and lock it, for the length of a block.
+
+    Where the file cannot be written, or another process holds it (a replica with the same
+    configuration), this process serves without: it is then reloaded by SIGHUP.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        _LOG.warning("no process file", path=str(path), message=error.strerror)
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    except OSError as error:
+        _LOG.warning("no process file", path=str(path), message=error.strerror)
+    try:
+        yield
+    finally:
+        os.close(descriptor)  # and with it the lock; the file stays, and names no running process
+
+
+def reload_process(path: Path) -> int:
+    """Send SIGHUP to the process that a file names, and return its number.
+
+    Raises:
+      NotOperable: no process holds the file, or it may not be signalled.
+    """
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        number = int(path.read_text())
+        try:
+            os.kill(number, signal.SIGHUP)
+        except OSError as error:
+            raise NotOperable(f"process {number}: {error.strerror}") from None
+        return number
+    except OSError:
+        pass
+    raise NotOperable(
+        f"{path}: expected a running aggregator, got none (start it, or send it SIGHUP yourself)"
+    )

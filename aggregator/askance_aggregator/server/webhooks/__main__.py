@@ -1,4 +1,4 @@
-"""Program of the sending process; `sender` starts it.
+"""Program of the sending process; `deliverer` starts it.
 
 A line of JSON on stdin is a message and where it goes; a line on stdout is its outcome,
 {"error": ""} if the receiver answered 2xx. The end of stdin ends the process.

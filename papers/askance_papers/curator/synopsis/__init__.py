@@ -27,14 +27,12 @@ from askance_papers.curator.synopsis.accounting import (
     rounds_for,
     tight_plan,
 )
-from askance_papers.curator.synopsis.base_generators import (
+from askance_papers.curator.synopsis.boosting import (
     Answering,
     BaseGenerator,
+    Boosted,
     CountingGenerator,
     GaussianAnswers,
-)
-from askance_papers.curator.synopsis.boosting import (
-    Boosted,
     QueryWeights,
     boost,
     boosted_counting,

@@ -19,8 +19,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Expression, Query, Schema
 from askance_papers.curator.synopsis.accounting import Schedule, rounds_for
-from askance_papers.curator.synopsis.base_generators import CountingGenerator
-from askance_papers.curator.synopsis.boosting import boost
+from askance_papers.curator.synopsis.boosting import CountingGenerator, boost
 from askance_papers.curator.synopsis.queries import MarginalFamily, QueryFamily
 from askance_papers.curator.synopsis.synopses import Answered, MedianSynopsis
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from askance_aggregator.server.webhooks.deliverer import Deliverer, delivering, wait_s
+from askance_aggregator.server.webhooks.deliverer import Deliverer, Sender, delivering, wait_s
 from askance_aggregator.server.webhooks.receivers import WebhookReceiver
-from askance_aggregator.server.webhooks.sender import Sender
 from askance_aggregator.store import Conclusion, SqliteStore, StudyState
 from askance_client.errors import InvalidParameter
 from askance_client.messages import SignedStudy

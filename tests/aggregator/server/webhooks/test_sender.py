@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from askance_aggregator.server.process.certificates import self_made
-from askance_aggregator.server.webhooks.sender import Sender, outcome_of
+from askance_aggregator.server.webhooks.deliverer import Sender, outcome_of
 from tests.aggregator.server.webhooks.receiver import Answer, WebhookHandler, receiving, status
 
 LIMIT_S, SHORT_S = 20.0, 0.3

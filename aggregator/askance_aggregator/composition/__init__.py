@@ -12,7 +12,7 @@ totals:
   what the earlier ones answered. A ledger with a filter records nothing that would pass it.
 
 What a bound claims is rounded outward: sums are exact fractions; where floats come in
-(logarithms, roots) the result is raised by more than all their errors (`rounding`).
+(logarithms, roots) the result is raised by more than all their errors.
 """
 
 from collections.abc import Mapping

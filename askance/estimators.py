@@ -280,12 +280,7 @@ class Supervised(LocalEstimator):
         return columns, checked
 
     def _outcome_name(self, columns: Columns, usual: str) -> str:
-        """Return the name of the field to be predicted.
-
-        Raises:
-            InvalidParameter: a column has the usual name, or the schema has not exactly one field
-                more than the rows.
-        """
+        """Return the name of the field to be predicted."""
         if self.schema is not None:
             others = [name for name in self.schema.fields if name not in columns]
             if len(others) != 1:
@@ -374,12 +369,7 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
 
 
 def _classes_of(outcome: NDArray[Any], kind: Field | None) -> NDArray[Any]:
-    """Return the classes of y, with those of a schema's field that no row has.
-
-    Raises:
-        InvalidParameter: a class reads as a missing value or is no label of the field, the field
-            has no labels, or a label cannot be written as a class of y's type.
-    """
+    """Return the classes of y, with those of a schema's field that no row has."""
     classes = np.unique(outcome)
     texts = [str(value) for value in classes.tolist()]
     missing = [text for text in texts if is_missing(text)]

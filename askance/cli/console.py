@@ -77,11 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _issuer_of(arguments: argparse.Namespace) -> IssuerSettings | None:
-    """Return the issuer that the options name; None: one caller logs in by a link.
-
-    Raises:
-        Failure: a part of the options, or a key beside them.
-    """
+    """Return the issuer that the options name; None: one caller logs in by a link."""
     from askance.console.openid import ForwardedToken, IssuerSettings
 
     client = arguments.oidc_client

@@ -517,11 +517,7 @@ def _check_epoch(handle: StudyHandle, number: int | None) -> None:
 
 
 def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | None:
-    """Return the number of the epoch whose result is asked for; None: of the study, or all epochs.
-
-    Raises:
-        Failure: it has not ended.
-    """
+    """Return the number of the epoch whose result is asked for; None: the study's, or all."""
     from askance_aggregator.analyst import state_of
 
     event = handle.status()
@@ -719,11 +715,7 @@ def _picture(content: Mapping[str, Any]) -> Picture:
 
 @contextmanager
 def _of_another_program() -> Iterator[None]:
-    """Report parts of a result that are not there, or of another form, as the aggregator's error.
-
-    Raises:
-        RemoteProtocolError: a part is not there, or of another form.
-    """
+    """Report parts of a result that are absent, or of another form, as the aggregator's error."""
     from askance_client.errors import AskanceError, RemoteProtocolError
 
     try:

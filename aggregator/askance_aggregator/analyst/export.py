@@ -296,11 +296,7 @@ def _signed_json(signed: SignedStudy) -> dict[str, str]:
 
 
 def _write(content: dict[str, Any], path: Path) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-      StoreError: it cannot be written.
-    """
+    """Write a file whole or not at all."""
     if not path.name:
         raise StoreError(f"export {path}: cannot be written: it names no file")
     partial = path.with_name(path.name + ".partial")

@@ -251,11 +251,7 @@ def perceptron(
 
 
 def perceptron_rounds(margin: Rational) -> int:
-    """Compute a sufficient number of rounds for examples with this margin.
-
-    Raises:
-        InvalidParameter: it is not in (0, 1].
-    """
+    """Compute a sufficient number of rounds for examples with this margin."""
     gap = float(positive(margin, "margin", 1))
     length = 4 / 3 + gap / 6
     return ceil((18 * length * length / gap + 6 * length) / gap)

@@ -155,11 +155,7 @@ def _by_argument(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the values by argument.
-
-    Raises:
-        InvalidParameter: one too many, one given twice, one missing, or an unknown name.
-    """
+    """Return the values by argument."""
     ordered = [one.name for one in arguments if one.kind in _BY_ORDER]
     names = {one.name: one.name for one in arguments}
     names |= {one.entry.name: key for key, one in known.items() if one.entry.name not in names}
@@ -194,11 +190,7 @@ def _by_argument(
 def _read(
     name: str, schema: Schema, known: Mapping[str, Declared], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values of texts, read as on the command line, and of lists of columns.
-
-    Raises:
-        InvalidParameter: a text does not suit the schema; the message says if two are swapped.
-    """
+    """Return the values of texts, read as on the command line, and of lists of columns."""
     texts = {key: value for key, value in given.items() if key in known and isinstance(value, str)}
     found: dict[str, Any] = {
         key: [field_called(column, schema.fields) for column in given[key]]
@@ -230,11 +222,7 @@ def _fits(name: str, schema: Schema, parameter: Declared, text: str) -> bool:
 
 
 def _check_form(name: str, parameter: Declared, value: object) -> None:
-    """Check the form of a value, for which no schema is needed.
-
-    Raises:
-        InvalidParameter: no name or list of names where one is expected, or a text of another form.
-    """
+    """Check the form of a value, for which no schema is needed."""
     kind, place = parameter.entry.kind, f"{name}: {parameter.shown}"
     if value is None and not parameter.is_needed:
         return
@@ -537,9 +525,6 @@ def catalogued(
     `LearnerEntry`. Name and version are those of `adaptive` or `non_adaptive`, on the decorated
     function or on `made_by`, which it calls. An entry point of a distribution of its own refers to
     the decorated function.
-
-    Raises:
-        InvalidParameter: the name is taken.
     """
 
     def decorate(function: Callable[..., Learner[Any]]) -> Callable[..., Learner[Any]]:

@@ -109,10 +109,6 @@ def settled(
 
     The arguments are those of `plan`, but without `n_users` the population is not known; with
     `signing` a study is being made, whose population will be known later.
-
-    Raises:
-        InvalidParameter: a rule asks for a noise, and no randomizer spends such a budget.
-        PlanRefused: likewise, and the budget is less than devices answer.
     """
     at_once = RoundRules(rules.design)
 
@@ -181,9 +177,6 @@ def fields_needed(learner: Learner[Any]) -> frozenset[str]:
 
     They are the fields that its rehearsal asks about and, where later questions depend on answers,
     the fields that its arguments name.
-
-    Raises:
-        PlanRefused: the rehearsal does not come to an end.
     """
     return _fields_of(learner, rehearse(learner))
 

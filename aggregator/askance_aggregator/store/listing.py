@@ -407,11 +407,7 @@ def _choose(query: StudyQuery) -> _Chosen:
 def _place(
     execute: Execute, query: StudyQuery, chosen: _Chosen, owner: bytes | None
 ) -> list[object]:
-    """Return the values of a cursor's study in the columns of the order.
-
-    Raises:
-      InvalidParameter: it is none of the list.
-    """
+    """Return the values of a cursor's study in the columns of the order."""
     table = "" if query.order is ListOrder.SUBMITTED else chosen.columns[0].partition(".")[0]
     joined = f" JOIN {table} ON {table}.study = studies.number" if table else ""
     column = f", {chosen.columns[0]}" if table else ""

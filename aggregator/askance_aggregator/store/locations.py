@@ -278,11 +278,7 @@ def move_store(source: StoreLocation, target: StoreLocation, context: MoveContex
 
 
 def check_backup(path: Path) -> Manifest:
-    """Read a whole backup and return its manifest.
-
-    Raises:
-      StoreError: no file, no backup, truncated, damaged or written by a newer version.
-    """
+    """Read a whole backup and return its manifest."""
     with open_backup(path) as backup:
         kind = backup.manifest.kind
         backup.check(kind, _version_of(kind))

@@ -108,11 +108,7 @@ def _rounds(
 def _tallies(
     store: Store, round_: Round, header: Header, users: NDArray[np.int64] | None
 ) -> tuple[Tally, ...]:
-    """Count a round's stored reports.
-
-    Raises:
-      CountsDiffer: a stored report is none of its request's.
-    """
+    """Count a round's stored reports."""
     budget = read_terms(round_.study.study).budget_nano_nats
     accounts = Accounts(header.population, budget)
     for group in round_.groups:

@@ -340,11 +340,7 @@ class Study:
 
 
 def _bound(learner: Learner[Any], schema: Schema) -> tuple[Learner[Any], Schema]:
-    """Return a learner for records of a schema, and the schema, or another of the same data.
-
-    Raises:
-      InvalidParameter: no schema, another than the learner's, or one that does not suit it.
-    """
+    """Return a learner for records of a schema, and the schema, or another of the same data."""
     if not isinstance(schema, Schema):
         raise InvalidParameter(f"study: schema: expected a schema, got {value_text(schema)}")
     if isinstance(learner, Unbound):

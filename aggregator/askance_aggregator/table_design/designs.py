@@ -153,9 +153,6 @@ def design_sample(nano: int) -> DesignedTable:
 
     Args:
         nano: nano-nats, from 0.01 to 16 nats.
-
-    Raises:
-        InvalidParameter: nano is out of range.
     """
     known = recorded_optimum(SAMPLE, nano)
     if known is not None:

@@ -84,9 +84,6 @@ def refine(terms: Terms, ratio: float) -> Refined:
     adds the cheapest of every interval, until the figure is within CLOSE of the bound. A table of
     more symbols than fit has its nearest values joined and is solved again for what is left, which
     costs about 10^-5 of the figure at most where it was tried.
-
-    Raises:
-        InvalidParameter: the solver finds no table.
     """
     if by_windows(terms, ratio):
         return _by_windows(terms, ratio)
@@ -146,9 +143,6 @@ def refine_from(
         near: prices of the other optimum.
         values: its decode values.
         near_ratio: its e^eps.
-
-    Raises:
-        InvalidParameter: the solver finds no table of such windows.
     """
     levels = len(terms.grid)
     half = _apart(np.append(values[values >= 0], (ratio + 1) / (ratio - 1)), 1.0)

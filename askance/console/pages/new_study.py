@@ -164,11 +164,7 @@ async def _plan(visit: Visit) -> Response:
 
 
 async def _public_key(visit: Visit) -> bytes:
-    """Return the caller's public key where this console has no key; empty: it has one.
-
-    Raises:
-      CallRefused: the aggregator knows no key of the caller's either.
-    """
+    """Return the caller's public key where this console has no key; empty: it has one."""
     if visit.link.aggregator.has_key:
         return b""
     identity = await visit.link.identity()

@@ -448,11 +448,7 @@ async def _refuse(visit: Visit) -> Response:
 
 
 def _handle(visit: Visit) -> StudyHandle:
-    """Return the study that the address names.
-
-    Raises:
-      CallRefused: no digest; in the address of a page its first digits were looked up before.
-    """
+    """Return the study that the address names."""
     text = visit.request.path_params["digest"]
     if len(text) != _DIGEST_DIGITS:  # a shorter one would be looked up in a call that blocks
         raise _no_study(
@@ -496,11 +492,7 @@ def _sees_result(role: str | None) -> bool:
 
 
 def _as_sent(make: Callable[[], Any]) -> Any:
-    """Return what is made of an aggregator's answer; what it lacks is the aggregator's error.
-
-    Raises:
-      RemoteProtocolError: a part is not there, or of another form.
-    """
+    """Return what is made of an aggregator's answer; what it lacks is the aggregator's error."""
     try:
         return make()
     except AskanceError:

@@ -74,22 +74,14 @@ class FileLedgers:
         self._close()
 
     def fresh(self) -> Ledger:
-        """Return a new file's.
-
-        Raises:
-          StoreError: the disk fails.
-        """
+        """Return a new file's."""
         self._close()
         self._path = next(self._paths)
         self._file = LedgerFile.create(self._path)
         return self._file.ledger()
 
     def reopened(self) -> Ledger:
-        """Return the last file's, read anew.
-
-        Raises:
-          StoreError: there was none, or it cannot be read.
-        """
+        """Return the last file's, read anew."""
         self._close()
         self._file = LedgerFile.open(self._path)
         return self._file.ledger()

@@ -269,11 +269,7 @@ def _people_maker(
 
 
 def _suited(make: Callable[[Population], Study], people: Population) -> tuple[Study, Population]:
-    """Return the study of a population, and its users by the schema that suits the study.
-
-    Raises:
-      InvalidParameter: none does; the error says what is known of the columns that it quotes.
-    """
+    """Return the study of a population, and its users by the schema that suits the study."""
     made = make(people)
     if made.given_schema is None:
         try:

@@ -79,11 +79,7 @@ class ObjectFleet:
 
 
 def _add_reports(intake: Intake, reports: Mapping[bytes, Sequence[int]]) -> None:
-    """Check and count reports.
-
-    Raises:
-      RemoteProtocolError: one is no report of what its device was asked.
-    """
+    """Check and count reports."""
     for report, ordinals in reports.items():
         checked = intake.check((without_sequence(report)[0],))
         status = checked if isinstance(checked, AckStatus) else AckStatus.UNKNOWN

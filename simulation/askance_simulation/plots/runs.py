@@ -206,11 +206,7 @@ _TESTED_ROWS = 20_000  # at most: a share of them is off by 0.004, one standard 
 
 
 def result_picture(content: Mapping[str, Any]) -> Picture:
-    """Draw the result of a study from its JSON, in which there is neither a truth nor a row.
-
-    Raises:
-        InvalidParameter: there is no hypothesis, or its picture would say nothing.
-    """
+    """Draw the result of a study from its JSON, in which there is neither a truth nor a row."""
     presentation = presentation_of_content(content) or Presentation()
     epsilon = content["epsilon"]["budget"]
     run = _run(content["learner"], content["users"], epsilon)

@@ -240,11 +240,7 @@ def _choice(kind: Field) -> str:
 
 
 def _as_labels(column: str, cells: ColumnCells) -> Category:
-    """Return the category of a column that is to be one.
-
-    Raises:
-      InvalidRecord: it has no labels, or too many.
-    """
+    """Return the category of a column that is to be one."""
     if not 1 <= cells.distinct <= _MAX_LABELS:
         raise InvalidRecord(
             f"categories: expected columns of 1 to {_MAX_LABELS:,} different values, got"

@@ -76,9 +76,6 @@ def key_source(text: str, folder: Path) -> KeySource:
     Args:
       text: a URL (see `check_url`), or a file.
       folder: what a relative file is relative to.
-
-    Raises:
-      InvalidParameter: another URL.
     """
     if "://" not in text:
         return KeyFile(folder / text)

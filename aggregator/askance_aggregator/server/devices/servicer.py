@@ -275,11 +275,7 @@ class DevicesServicer:
 
     @contextmanager
     def _stream(self, caller: Hashable) -> Iterator[None]:
-        """Count a stream for the length of a block.
-
-        Raises:
-          Overloaded: there are too many, in all or of this caller; it was not counted.
-        """
+        """Count a stream for the length of a block."""
         if self._streams >= self._settings.max_streams:
             raise Overloaded(f"expected at most {self._settings.max_streams} streams")
         if self._streams_of[caller] >= _CALLS_PER_DEVICE:

@@ -226,11 +226,7 @@ class PassThrough(grpc.GenericRpcHandler):
             call.cancel()
 
     async def _write(self, context: Any, who: bytes, data: bytes) -> None:
-        """Pass an answer on; the aggregator has checked the caller, and counts it no longer.
-
-        Raises:
-          _Unread: the caller reads too little of what it is sent.
-        """
+        """Pass an answer on; the aggregator has checked the caller, and counts it no longer."""
         held = self._unread_bytes[who]
         if self._unread_calls[who] >= MAX_UNREAD_CALLS or (
             held and held + len(data) > MAX_UNREAD_BYTES

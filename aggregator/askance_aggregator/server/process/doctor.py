@@ -90,11 +90,7 @@ class Surroundings:
 
     @cached_property
     def store(self) -> StoreFacts:
-        """State of the store, read once.
-
-        Raises:
-          StoreError: none there, not a store, or not reachable.
-        """
+        """State of the store, read once."""
         return self.configuration.store.inspect(self.now_s)
 
     @property
@@ -451,11 +447,7 @@ def _serving(configuration: Configuration) -> bool | None:
 
 
 def _is_held(address: Address) -> bool:
-    """Return whether another process listens there.
-
-    Raises:
-      NotOperable: no process of this user can listen there.
-    """
+    """Return whether another process listens there."""
     if not address.port:
         return False
     try:

@@ -117,12 +117,7 @@ class Health:
             self._watchers -= 1
 
     async def _asked(self, context: Context) -> str:
-        """Read the name of the service that a caller asks about.
-
-        Raises:
-          Overloaded: too many callers are being read. TimeoutError: the message has not arrived.
-          RemoteProtocolError: it is no HealthCheckRequest.
-        """
+        """Read the name of the service that a caller asks about."""
         with self._peers.unproven(caller_of(context)):
             data = await read_message(context, _MESSAGE_S)
         request = health_pb2.HealthCheckRequest()

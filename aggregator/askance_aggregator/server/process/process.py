@@ -556,9 +556,6 @@ def _instruments(
 
     Returns:
       The observer, and a block during which they are sent.
-
-    Raises:
-      NotOperable: the packages of the extra `otel` are missing, or a file cannot be read.
     """
     if settings is None:
         return PrometheusObserver(registry), nullcontext()

@@ -76,11 +76,7 @@ class SilenceReader:
         return sum_answers(self.own_rounds(), self._store.replicas.others_answers())
 
     def read(self) -> pb.SilenceResponse:
-        """Return the present figures.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return the present figures."""
         closed = self._store.register.completion(_MAX_CLOSED)
         return pb.SilenceResponse(
             seen=[pb.SeenDevices(**asdict(one)) for one in self.seen()],

@@ -143,9 +143,5 @@ def _decoded(token: bytes) -> bytes | None:
 
 
 def counts_signer(enrolment_key: SecretSource | None) -> CountsSigner | None:
-    """Return what signs the counts of exports; None: there is no enrolment key to derive it from.
-
-    Raises:
-      NotOperable: the key cannot be read.
-    """
+    """Return the signer of exports' counts; None: there is no enrolment key to derive it from."""
     return None if enrolment_key is None else CountsSigner(read_enrolment_key(enrolment_key))

@@ -168,9 +168,6 @@ class StudyManager:
 
         Returns:
           How many studies run now, those included that were submitted since the service listens.
-
-        Raises:
-          StoreError: the store cannot be read.
         """
         add_titles(self._store)
         with self._lock:
@@ -212,9 +209,6 @@ class StudyManager:
         """Plan a study as `submit` would, for the users there are; nothing is stored.
 
         The signature is not looked at, and may be empty.
-
-        Raises:
-          SubmissionRefused: `submit` would refuse it.
         """
         submission = understand_unsigned(signed, self._analysts, population)
         planned = self._checked(submission)
@@ -280,10 +274,6 @@ class StudyManager:
         Transcript and result are of an epoch; 0: the study's own (see `Store`). The result is ""
         while the study is open, the time in Unix seconds 0 while reports are kept. Lines are read
         as they are taken; reading them raises as this does.
-
-        Raises:
-          UnknownEpoch: the study signs no such epoch.
-          ResultsDeleted: there is nothing left to return.
         """
         signed = self._signed(digest, public_key, epoch)
         kept = self._check_kept(digest)

@@ -266,9 +266,6 @@ class Run:
 
         Returns:
           False if the study has expired meanwhile.
-
-        Raises:
-          ServiceStopped: the run stops.
         """
         digest, needs, unknown = self.submission.digest, self._approval_is_needed(), None
         try:
@@ -365,9 +362,6 @@ class Run:
 
         The first round of an epoch is not opened while the study is paused; if the study is paused
         until the epoch ends, the epoch is over.
-
-        Raises:
-          ServiceStopped: the run was stopped.
         """
         begun = has_begun(Transcript(self._store.log(self.submission.digest, clock.epoch)))
         try:

@@ -142,11 +142,7 @@ class StudyStatuses:
 
 
 def add_titles(store: Store) -> None:
-    """Let studies that an older version stored be found by their titles; they get their users too.
-
-    Raises:
-      StoreError: the store cannot be read or written; what was done stays done.
-    """
+    """Let studies that an older version stored be found by their titles, with their users."""
     for digest in store.listing.untitled():
         epoch = max((one.epoch for one in store.epochs(digest)), default=0)
         first = MemoryLog()

@@ -104,9 +104,6 @@ class Sweep:
           x: an axis with numbers; None: users if they vary, else epsilon, else a setting that does.
           y: "error", "success" or "users": how many are needed (see `needs`).
           confidence: of the bands.
-
-        Raises:
-          InvalidParameter: no such axis or measure, or more than can be drawn.
         """
         summary = self.summary(confidence)
         if y == "users":

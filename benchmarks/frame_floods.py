@@ -544,11 +544,20 @@ class Served:
 
     def outer_mb(self) -> float:
         """Return the resident memory of the outer process; 0 while there is none."""
+        return self._child_mb("server.outer", "VmRSS")
+
+    def memory_mb(self, line: str) -> float:
+        """Return the memory of what devices reach: the aggregator's process and the valve's."""
+        return memory_mb(self.process.pid, line) + self._child_mb("server.outer.valve", line)
+
+    def _child_mb(self, program: str, line: str) -> float:
         pid = self.process.pid
         with suppress(OSError, ValueError):
             for children in Path(f"/proc/{pid}/task").glob("*/children"):
                 for child in children.read_text().split():
-                    return memory_mb(int(child), "VmRSS")
+                    words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+                    if f"askance_aggregator.{program}".encode() in words:
+                        return memory_mb(int(child), line)
         return 0.0
 
     async def certificate(self, number: int) -> CertificateFile:
@@ -674,7 +683,7 @@ def measure(kind: str, options: Any) -> dict[str, Any]:
             devices = asyncio.run(served.honest())
             warm = time.monotonic() + 2
             asyncio.run(check_in(address, devices, lambda: time.monotonic() > warm))
-            before = memory_mb(served.process.pid, "VmRSS")
+            before = served.memory_mb("VmRSS")
             for name, what in (("alone", None), ("control", "control"), ("attacked", kind)):
                 attacking, over = None, time.monotonic() + options.seconds
                 if what is not None:
@@ -693,7 +702,7 @@ def measure(kind: str, options: Any) -> dict[str, Any]:
                 if attacking is not None:
                     found[name]["peers"] = next_line(attacking)
                     attacking.wait()
-            most, after = (memory_mb(served.process.pid, line) for line in ("VmHWM", "VmRSS"))
+            most, after = map(served.memory_mb, ("VmHWM", "VmRSS"))
         finally:
             served.close()
     found["p99_to_control"] = round(found["attacked"]["p99_ms"] / found["control"]["p99_ms"], 2)

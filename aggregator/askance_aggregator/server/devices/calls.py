@@ -20,6 +20,7 @@ import grpc
 from grpc import aio
 
 from askance_aggregator.server.outer.addresses import FORWARDED_KEY, peer_name
+from askance_aggregator.server.outer.valve import Passage
 from askance_client.errors import RemoteProtocolError
 from askance_client.service import Metadata
 from askance_client.service.credentials import Received
@@ -139,6 +140,8 @@ def caller_of(context: Context) -> str:
     peer = context.peer()
     if not peer.startswith("unix:"):
         return peer
+    if (passage := Passage.of_peer(peer)) is not None:
+        return passage.peer()
     forwarded = dict(context.invocation_metadata() or ()).get(FORWARDED_KEY)
     return peer_name(forwarded) if isinstance(forwarded, str) else peer
 

@@ -3,17 +3,18 @@
 A caller with a valid certificate reaches gRPC's parser of HTTP/2. What it sends below the calls
 (header lists above the limit, resets, pings, settings, bodies of refused calls) is seen by no code
 of ours, costs processor time, and does not end when the device is revoked. Before its peer has
-acknowledged gRPC's settings, a connection keeps 115 bytes of memory per byte of a header list. The
-kernel counts a connection's bytes; the service credits those that came with the call of a proven
-caller. The rest is the connection's debt, which shrinks by `bytes_per_s`. A connection with too
-much of it is ended, and its address makes no new connection for a while.
+acknowledged gRPC's settings, a connection keeps 115 bytes of memory per byte of a header list. So
+every byte comes through the valve (`outer.valve`), which passes on no more than a pace and what the
+service credits: the bytes of the calls of proven callers. The rest is the connection's debt, which
+shrinks by `bytes_per_s`. A connection with too much of it is ended, and its address makes no new
+connection for a while.
 
 Invariants:
   1. The debt of a connection is at most `unproven_bytes`, and once a caller is proven on it
      `device_bytes` or `gateway_bytes`, or it is ended at the next look.
   2. Likewise all that the connections of one holder of a certificate owe together, beyond a
      handshake each, is at most as much; and those of one address without a proven caller at
-     most four times `unproven_bytes`.
+     most four times `unproven_bytes`. Connections that have gone count, and less with time.
   3. The address of a connection that is ended by 1 or 2 is banned for `ban_s`, twice as long each
      time, up to an hour; its other connections without a proven caller are ended, and those with
      one go on. Trusted proxies are never banned. The holder of a certificate that is proven on such
@@ -43,9 +44,10 @@ import grpc
 from grpc import aio
 
 from askance_aggregator.server.devices.calls import Context, Method
-from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
+from askance_aggregator.server.devices.passages import ListenerConnection, Passages
 from askance_aggregator.server.devices.standings import Revoked
 from askance_aggregator.server.outer.addresses import IpAddress, Network, address_of, group_of
+from askance_aggregator.server.outer.valve import Paces, Passage
 from askance_aggregator.store import CertificateHolder
 from askance_client.errors import InvalidParameter
 
@@ -59,7 +61,7 @@ _MOST_BANS = 500  # a program of the packet filter has at most 4,096 instruction
 # Bytes on the wire per message beside its own: a frame's header, a TLS record, an acknowledgement.
 _PER_MESSAGE = 128
 _PER_CALL = 4_096  # a header list that gRPC lets through, and the beginning of a stream
-_HANDSHAKE = 8_192  # of TLS with a chain of three certificates, and the metadata of a call
+_HANDSHAKE = 4_096  # of TLS with a chain of three certificates, and the metadata of a call
 _UNPROVEN_SHARE = 4  # of an address, in `unproven_bytes`
 
 Peer = tuple[IpAddress, int]
@@ -74,7 +76,9 @@ class ConnectionLimits:
         it. A message is received before it is credited, and 64 kB of the next one with it.
       gateway_bytes: likewise, of a gateway, which has two streams.
       unproven_bytes: before that: a handshake, and the metadata of a first call.
-      bytes_per_s: by which a debt shrinks.
+      bytes_per_s: by which the debt of a proven device shrinks, and what connections that have
+        gone still count for.
+      gateway_bytes_per_s: likewise, of a gateway.
       ban_s: how long the address of a connection that sent more makes no new one.
       holder_connections: of one device or gateway at one time. A gateway that checks in for
         many members has 32.
@@ -83,18 +87,21 @@ class ConnectionLimits:
       streams: of one connection at one time; more calls of its holder wait. The header lists of
         all are read, one after the other, before a flood is seen.
       trusted: networks of proxies, which stand for many callers.
+      paces: at which the valve passes on what no call has brought yet.
     """
 
     device_bytes: int = 3 << 16
     gateway_bytes: int = 3 << 17
-    unproven_bytes: int = 65_536
-    bytes_per_s: int = 32_768
+    unproven_bytes: int = 32_768
+    bytes_per_s: int = 8_192
+    gateway_bytes_per_s: int = 32_768
     ban_s: float = 60.0
     holder_connections: int = 64
     address_connections: int = 1_024
     unproven_connections: int = 128
     streams: int = 2
     trusted: frozenset[Network] = field(default_factory=frozenset)
+    paces: Paces = field(default_factory=Paces)
 
     def __post_init__(self) -> None:
         least = min(
@@ -102,6 +109,7 @@ class ConnectionLimits:
             self.gateway_bytes,
             self.unproven_bytes,
             self.bytes_per_s,
+            self.gateway_bytes_per_s,
             self.holder_connections,
             self.address_connections,
             self.unproven_connections,
@@ -113,6 +121,12 @@ class ConnectionLimits:
     def owed(self, holder: CertificateHolder) -> int:
         """Return the bytes that a proven holder may owe."""
         return self.gateway_bytes if holder.gateway else self.device_bytes
+
+    def shrinks(self, holder: CertificateHolder | None) -> int:
+        """Return the bytes per second by which a debt shrinks; 0 without a proven caller."""
+        if holder is None:
+            return 0
+        return self.gateway_bytes_per_s if holder.gateway else self.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +148,14 @@ class _Debt:
 
 
 class Connections(Protocol):
-    """Interface of `KernelSockets`."""
+    """Interface of `Passages` to `ConnectionGuard.look`."""
 
-    def connections(self) -> list[KernelConnection]:
-        """Return all established connections."""
+    def connections(self) -> list[ListenerConnection]:
+        """Return the connections that are open, or were since the last question."""
         ...
 
-    def end(self, inodes: Collection[int]) -> None:
-        """Shut down connections."""
-        ...
-
-    def reset(self, inodes: Collection[int]) -> None:
-        """Reset connections; nothing that they have received is read any more."""
+    def end(self, numbers: Collection[int]) -> None:
+        """End connections; nothing that they have sent is passed on any more."""
         ...
 
     def ban(self, networks: Collection[Network]) -> None:
@@ -178,26 +188,22 @@ class ConnectionGuard:
         self._flooding: set[Peer] = set()
         self._due = threading.Event()  # a look, before its time
         self._debts: dict[tuple[Peer, int], _Debt] = {}
+        self._left: dict[Hashable, float] = {}  # owed by connections that have gone, by pool
         self._looked_s = clock()
         self._bans: dict[Network, float] = {}
         self._lengths_s: dict[Network, float] = {}  # of the latest bans
-        self._dropped: set[Network] = set()  # that the kernel knows of
+        self._dropped: set[Network] = set()  # that the listener drops
         self._banned_holders: dict[CertificateHolder, float] = {}  # until when
         self._gone: set[Peer] = set()  # credited, and no connection at the last look
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._passages: Passages | None = None
 
-    def watch(self, port: int) -> None:
-        """Watch over the listener at a port; where the system reports no connections, say so."""
-        try:
-            sockets = KernelSockets(port)
-            sockets.connections()
-            sockets.ban(())  # finds the listener while there are few descriptors
-        except OSError as error:
-            _LOGGER.warning("connections are not guarded: %s", error)
-            return
+    def watch(self, passages: Passages) -> None:
+        """Watch over the connections of a valve."""
+        self._passages = passages
         self._thread = threading.Thread(
-            target=self._run, args=(sockets,), name="askance-guard", daemon=True
+            target=self._run, args=(passages,), name="askance-guard", daemon=True
         )
         self._thread.start()
 
@@ -220,91 +226,126 @@ class ConnectionGuard:
           peer: as gRPC names it.
           holder: the device or the gateway whose certificate the connection shows.
         """
-        if (end := _end_of(peer)) is not None:
+        if (end := self._end_of(peer)) is not None:
             self._holders[end] = holder
             self._credits[end] += _PER_CALL
+            self._pass(peer, _PER_CALL, holder)
 
     def credit(self, peer: str, size: int) -> None:
         """Credit a connection with a message of a proven caller, in bytes."""
-        if (end := _end_of(peer)) is not None:
+        if (end := self._end_of(peer)) is not None:
             self._credits[end] += 2 * size + _PER_MESSAGE
+            self._pass(peer, 2 * size + _PER_MESSAGE)
 
     def bar(self, peer: str) -> None:
         """End a connection at the next look: its holder may not take part any more."""
-        if (end := _end_of(peer)) is not None:
+        if (end := self._end_of(peer)) is not None:
             self._barred.add(end)
 
     def flood(self, peer: str) -> None:
         """End a connection at once, and ban its address: a call of it is a flood."""
-        if (end := _end_of(peer)) is not None:
+        if (end := self._end_of(peer)) is not None:
             self._flooding.add(end)
             self._due.set()
 
-    def look(self, sockets: Connections) -> bool:
+    def _end_of(self, peer: str) -> Peer | None:
+        """Parse gRPC's name of a peer; None if it is no TCP connection's."""
+        if (passage := Passage.of_peer(peer)) is not None:
+            if self._passages is not None:
+                self._passages.meet(passage)
+            return passage.address, passage.port
+        address = address_of(peer)
+        return None if address is None else (address, int(peer.rpartition(":")[2]))
+
+    def _pass(self, peer: str, size: int, holder: CertificateHolder | None = None) -> None:
+        """Let the valve pass more on."""
+        passage = Passage.of_peer(peer)
+        if self._passages is None or passage is None:
+            return
+        if holder is not None:
+            self._passages.prove(passage.number, holder)
+        self._passages.credit(passage.number, size)
+
+    def look(self, passages: Connections) -> bool:
         """End the connections that are past a limit, and let bans begin and end.
 
         Returns:
           Whether one of them was a flood.
         """
-        # Credits first: each is of bytes that the kernel has counted.
+        # Credits first: each is of bytes that were passed on.
         credited = self._credits.copy()
-        now_s, found = self._clock(), sockets.connections()
-        shrunk = self._limits.bytes_per_s * (now_s - self._looked_s)
-        self._looked_s = now_s
-        debts = self._debts = {
-            (key := (_peer(one), one.inode)): self._debts.get(key, _Debt(now_s)).after(
-                one.received, credited.get(key[0], 0), shrunk
+        now_s, found = self._clock(), passages.connections()
+        past_s, self._looked_s = now_s - self._looked_s, now_s
+        before, debts = self._debts, dict[tuple[Peer, int], _Debt]()
+        for one in found:
+            key = (peer := _peer(one), one.number)
+            shrunk = past_s * self._limits.shrinks(self._holders.get(peer))
+            debts[key] = before.get(key, _Debt(now_s)).after(
+                one.received, credited.get(peer, 0), shrunk
             )
-            for one in found
-        }
+        self._debts = debts
+        gone = [(peer, debt.owed) for (peer, n), debt in before.items() if (peer, n) not in debts]
+        self._leave(gone, past_s)
         over = self._over(found)
-        ended = {one.inode: "flood" for one in over}
+        ended = {one.number: "flood" for one in over}
         flooding = {group_of(one.address, self._limits.trusted) for one in over} - {""}
         self._ban_holders((self._holders.get(_peer(one)) for one in over), now_s)
         for one in found:
             holder = self._holders.get(_peer(one))
             if _peer(one) in self._barred or holder in self._banned_holders:
-                ended.setdefault(one.inode, "barred")
+                ended.setdefault(one.number, "barred")
             unproven = _peer(one) not in self._holders
             if unproven and group_of(one.address, self._limits.trusted) in flooding:
-                ended.setdefault(one.inode, "flood")
-        ordered = sorted(found, key=lambda one: debts[_peer(one), one.inode].since_s)
+                ended.setdefault(one.number, "flood")
+        ordered = sorted(found, key=lambda one: debts[_peer(one), one.number].since_s)
         full = self._end_later(ordered, ended)
         self._ban(flooding, now_s)
         dropped = set([*full, *self._bans][-_MOST_BANS:])
         if dropped != self._dropped:  # first, or they are back before it
             self._dropped = dropped
-            sockets.ban(dropped)
+            passages.ban(dropped)
         if ended:
-            floods = {inode for inode, reason in ended.items() if reason == "flood"}
-            sockets.reset(floods)
-            sockets.end(ended.keys() - floods)
+            passages.end(ended.keys())
             for reason in ended.values():
                 self._on_end(reason)
         self._forget({_peer(one) for one in found})
         return bool(over)
 
-    def _over(self, found: Iterable[KernelConnection]) -> list[KernelConnection]:
+    def _over(self, found: Iterable[ListenerConnection]) -> list[ListenerConnection]:
         """Return the connections whose debts, or those of their holder or address, are too high."""
         limits, over = self._limits, []
-        pools: defaultdict[tuple[int, Hashable], list[tuple[float, KernelConnection]]]
+        pools: defaultdict[tuple[int, Hashable], list[tuple[float, ListenerConnection]]]
         pools = defaultdict(list)
         for one in found:
-            peer, owed = _peer(one), self._debts[_peer(one), one.inode].owed
-            holder, group = self._holders.get(peer), group_of(one.address, limits.trusted)
+            peer, owed = _peer(one), self._debts[_peer(one), one.number].owed
+            holder, pool = self._holders.get(peer), self._pool(peer)
             allowed = limits.unproven_bytes if holder is None else limits.owed(holder)
             if owed > allowed or peer in self._flooding:
                 over.append(one)
-            elif owed > _HANDSHAKE and (holder or group):
-                most = allowed if holder else _UNPROVEN_SHARE * allowed
-                pools[most, holder or group].append((owed - _HANDSHAKE, one))
-        for (most, _), owing in pools.items():
-            if sum(owed for owed, _ in owing) > most:
+            elif owed > _HANDSHAKE and pool:
+                pools[allowed if holder else _UNPROVEN_SHARE * allowed, pool].append(
+                    (owed - _HANDSHAKE, one)
+                )
+        for (most, pool), owing in pools.items():
+            if sum(owed for owed, _ in owing) + self._left.get(pool, 0) > most:
                 over += [one for _, one in owing]
         return over
 
+    def _pool(self, peer: Peer) -> Hashable:
+        """Return with whom a connection shares what it may owe: its holder, or its address."""
+        return self._holders.get(peer) or group_of(peer[0], self._limits.trusted)
+
+    def _leave(self, gone: Iterable[tuple[Peer, float]], past_s: float) -> None:
+        """Let connections that have gone count, and shrink what those before them count for."""
+        shrunk = past_s * self._limits.bytes_per_s
+        left = {pool: owed - shrunk for pool, owed in self._left.items() if owed > shrunk}
+        for peer, owed in gone:
+            if owed > _HANDSHAKE and (pool := self._pool(peer)):
+                left[pool] = left.get(pool, 0) + owed - _HANDSHAKE
+        self._left = left
+
     def _end_later(
-        self, ordered: Sequence[KernelConnection], ended: dict[int, str]
+        self, ordered: Sequence[ListenerConnection], ended: dict[int, str]
     ) -> list[Network]:
         """End the newest connections of a holder or an address that has too many.
 
@@ -314,7 +355,7 @@ class ConnectionGuard:
         full: dict[str, None] = {}
         counts: defaultdict[Hashable, int] = defaultdict(int)
         for one in ordered:
-            if one.inode in ended:
+            if one.number in ended:
                 continue
             holder, limits = self._holders.get(_peer(one)), self._limits
             group = group_of(one.address, limits.trusted)
@@ -327,7 +368,7 @@ class ConnectionGuard:
                 counted.append(("address", group, limits.address_connections))
             for kind, of, most in counted:
                 if counts[kind, of] >= most:
-                    ended[one.inode] = "connections"
+                    ended[one.number] = "connections"
                     break
                 counts[kind, of] += 1
                 if 2 * counts[kind, of] >= most and kind != "holder":
@@ -376,7 +417,7 @@ class ConnectionGuard:
         self._barred &= live
         self._flooding &= live
 
-    def _run(self, sockets: KernelSockets) -> None:
+    def _run(self, passages: Passages) -> None:
         wait_s = _LOOK_EVERY_S
         while True:
             self._due.wait(wait_s)
@@ -385,10 +426,9 @@ class ConnectionGuard:
             self._due.clear()
             began_s, flooded = time.thread_time(), False
             with suppress(OSError):  # no descriptor is free: at the next look
-                flooded = self.look(sockets)
+                flooded = self.look(passages)
             took_s = 0 if flooded else time.thread_time() - began_s
             wait_s = max(_LOOK_EVERY_S, _SHARE * took_s)
-        sockets.close()
 
 
 def guarded(method: Method, guard: ConnectionGuard) -> Method:
@@ -453,13 +493,5 @@ class _CreditedContext:
         return getattr(self._context, name)
 
 
-def _peer(connection: KernelConnection) -> Peer:
+def _peer(connection: ListenerConnection) -> Peer:
     return connection.address, connection.port
-
-
-def _end_of(peer: str) -> Peer | None:
-    """Parse gRPC's name of a peer; None if it is no TCP connection's."""
-    address = address_of(peer)
-    if address is None:
-        return None
-    return address, int(peer.rpartition(":")[2])

@@ -26,10 +26,13 @@ from askance_aggregator.server.devices.connection_guard import ConnectionGuard
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.devices.passages import Passages
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.server.outer.supervisor import listen_at
+from askance_aggregator.server.outer.valve import ValveSettings
 from askance_aggregator.store import Store
 from askance_client.addresses import Address
 from askance_client.errors import StoreError
@@ -225,11 +228,11 @@ class AggregatorServer:
         if certified is None:
             server.add_generic_rpc_handlers((servicer.handler(),))
             self._add_services(server)
-            self._address = (self.host, _bind(server, self.address, None))
+            self._bind_devices(server, None)
             await server.start()
             return [server]
         server.add_generic_rpc_handlers((servicer.certified_handler(),))
-        self._address = (self.host, _bind(server, self.address, certified.credentials))
+        self._bind_devices(server, certified.credentials)
         settings = replace(self._settings, connection_streams=_INNER_STREAMS, guard=None)
         inner = aio.server(options=settings.server_options())
         handler = servicer.inner_handler(
@@ -245,6 +248,22 @@ class AggregatorServer:
         await inner.start()
         await server.start()
         return [server, inner]
+
+    def _bind_devices(self, server: aio.Server, credentials: grpc.ServerCredentials | None) -> None:
+        """Listen at the service's address, by a valve where connections are guarded."""
+        settings = self._settings
+        if settings.guard is None:
+            self._address = (self.host, _bind(server, self.address, credentials))
+            return
+        valve = ValveSettings(
+            settings.guard.paces,
+            settings.max_connections,
+            first_byte_s=settings.handshake_s,
+            settled_s=settings.settled_s,
+        )
+        self._passages = Passages(listen_at(Address(self.host, self.port)), valve)
+        self._address = (self.host, self._passages.port)
+        _bind(server, f"unix:{self._passages.inner}", credentials)
 
     def _add_services(self, server: aio.Server) -> None:
         for add in self._parts.services:
@@ -287,7 +306,8 @@ class AggregatorServer:
             )
             servers = await self._listen(servicer)
             if guard is not None:
-                guard.watch(self.port)
+                await self._loop.run_in_executor(executor, self._passages.start)
+                guard.watch(self._passages)
             self._started.set_result(None)
             beside = [
                 asyncio.ensure_future(_measure_lag(parts.observer)),
@@ -301,6 +321,8 @@ class AggregatorServer:
             # Together: while what has arrived is committed, no new call is taken.
             grace_s = self._settings.stop_grace_s
             await asyncio.gather(self._hub.stop(), *(one.stop(grace_s) for one in servers))
+            if guard is not None:
+                await self._loop.run_in_executor(executor, self._passages.stop)
 
 
 def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:

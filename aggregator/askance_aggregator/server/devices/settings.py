@@ -24,9 +24,7 @@ _KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
 # until their handlers have: what clients keep to is half of it.
 _CONNECTION_STREAMS = 2 * STREAMS_PER_CONNECTION
-# Of a guarded connection: a flood is as large until the guard looks. A device far
-# away (200 ms) still sends 300 kB per second.
-_RECEIVE_BYTES = 65_536
+_SETTLED_S = 3.0
 _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 
@@ -101,14 +99,19 @@ class Settings:
         if shortest <= 0 or self.stop_grace_s < 0:
             raise InvalidParameter("settings: expected times above 0 s")
 
+    @property
+    def settled_s(self) -> float:
+        """Seconds in which the peer of a guarded connection acknowledges gRPC's settings."""
+        return min(self.handshake_s, _SETTLED_S)
+
     def server_options(self) -> list[tuple[str, int]]:
         """The options of the gRPC server."""
-        streams, message_bytes, guarded = self.connection_streams, MAX_REQUEST_MESSAGE_BYTES, []
+        streams, message_bytes = self.connection_streams, MAX_REQUEST_MESSAGE_BYTES
+        settled_s = self.handshake_s
         if self.guard is not None:
             streams, message_bytes = self.guard.streams, MAX_CHECK_IN_BYTES
-            guarded = [("grpc.tcp_receive_buffer_size", _RECEIVE_BYTES)]
+            settled_s = self.settled_s
         return [
-            *guarded,
             ("grpc.server.max_pending_requests", self.max_pending),
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
             ("grpc.max_receive_message_length", message_bytes),
@@ -119,7 +122,7 @@ class Settings:
             ("grpc.max_allowed_incoming_connections", self.max_connections),
             ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
             # gRPC's own limit on a header list (16 kB) binds a peer that has acknowledged it.
-            ("grpc.http2.settings_timeout", _ms(self.handshake_s)),
+            ("grpc.http2.settings_timeout", _ms(settled_s)),
             ("grpc.max_connection_idle_ms", _ms(self.idle_s)),
             ("grpc.max_connection_age_ms", _ms(self.age_s)),
             ("grpc.max_connection_age_grace_ms", _FOREVER_MS),

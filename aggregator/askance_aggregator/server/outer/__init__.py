@@ -16,5 +16,6 @@ for check-ins of devices without gRPC if an operator lets them call (`connect_ca
 connection; HTTP/2 is for analysts and operators, whose bytes go to a gRPC server in this
 process (`pass_through`). Calls of both kinds go on to the aggregator over a Unix socket that only
 its own user can open, with the caller's address in their metadata; nothing of a message
-is read here.
+is read here. Callers with a certificate reach the aggregator by another process, the `valve`, which
+holds nothing and paces them.
 """

@@ -89,17 +89,22 @@ class HeldConnections:
             )
 
 
-def allow_connections(connections: int) -> HeldConnections:
-    """Ask the system for a descriptor per connection, and return how many can be held."""
+def descriptors_of(*, tls: bool) -> int:
+    """Return how many descriptors a connection takes in the process that needs most: the valve."""
+    return 2 if tls else 1
+
+
+def allow_connections(connections: int, descriptors: int = 1) -> HeldConnections:
+    """Ask the system for so many descriptors per connection, and return how many can be held."""
     held, limited_by = connections, ""
     within = connections_within(memory_limit_bytes())
     if within < held:
         held, limited_by = within, "memory"
-    wanted = held + OTHER_DESCRIPTORS
+    wanted = descriptors * held + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
-        held, limited_by = max(1, allowed - OTHER_DESCRIPTORS), "descriptors"
+        held, limited_by = max(1, (allowed - OTHER_DESCRIPTORS) // descriptors), "descriptors"
     return HeldConnections(connections, held, limited_by)

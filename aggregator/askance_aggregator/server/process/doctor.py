@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from cryptography import x509
 
-from askance_aggregator.server.process.capacity import OTHER_DESCRIPTORS
+from askance_aggregator.server.process.capacity import OTHER_DESCRIPTORS, descriptors_of
 from askance_aggregator.server.process.configuration import Configuration, TlsFiles
 from askance_aggregator.server.process.credentials import read_pair
 from askance_aggregator.server.process.device_authority import read_device_authority
@@ -255,14 +255,15 @@ def fsync(surroundings: Surroundings) -> CheckVerdict | None:
 def descriptors(surroundings: Surroundings) -> CheckVerdict:
     """Compare the limit on open files with the connections that are to be held."""
     connections = surroundings.configuration.limits.service.max_connections
-    needed = connections + OTHER_DESCRIPTORS
+    each = descriptors_of(tls=surroundings.configuration.tls is not None)
+    needed = each * connections + OTHER_DESCRIPTORS
     allowed = surroundings.descriptors
     if allowed is None or allowed >= needed:
         limit = "no limit" if allowed is None else f"{allowed:,}"
         return passed(f"{limit}, for {connections:,} connections")
     if allowed < OTHER_DESCRIPTORS + _LEAST_CONNECTIONS:
         return failed(f"expected {needed:,} for {connections:,} connections, got {allowed:,}")
-    held = allowed - OTHER_DESCRIPTORS
+    held = (allowed - OTHER_DESCRIPTORS) // each
     return warned(
         f"expected {needed:,} for {connections:,} connections, got {allowed:,}: {held:,} are held",
         "raise the limit on open files (LimitNOFILE= of systemd), or lower connections in [limits]",

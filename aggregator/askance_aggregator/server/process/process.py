@@ -34,6 +34,7 @@ from askance_aggregator.server.outer.settings import OuterSettings
 from askance_aggregator.server.outer.supervisor import InnerSocket, OuterProcess, listen_at
 from askance_aggregator.server.process.capacity import (
     allow_connections,
+    descriptors_of,
     memory_limit_bytes,
     share_one_arena,
 )
@@ -185,7 +186,9 @@ def serve(
     """
     tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
     enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
-    connections = allow_connections(configuration.limits.service.max_connections)
+    connections = allow_connections(
+        configuration.limits.service.max_connections, descriptors_of(tls=tls is not None)
+    )
     share_one_arena()
     with rare_collections(), ExitStack() as held:
         base = _Base.open(configuration, tls, moved, now_s, held)

@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Collection
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
@@ -20,7 +20,8 @@ from grpc import aio
 
 from askance_aggregator.server.devices import AggregatorServer, ConnectionLimits, Settings
 from askance_aggregator.server.devices.connection_guard import ConnectionGuard, FieldLimit
-from askance_aggregator.server.devices.kernel_sockets import KernelConnection, KernelSockets
+from askance_aggregator.server.devices.packet_filter import drop_from
+from askance_aggregator.server.devices.passages import ListenerConnection
 from askance_aggregator.server.outer.addresses import Network
 from askance_aggregator.store import CertificateHolder, SqliteStore
 from askance_aggregator.store.register import DeviceSelection
@@ -46,38 +47,33 @@ LIMITS = ConnectionLimits(
 
 
 @dataclass
-class Kernel:
+class Listener:
     """Connections as a test states them."""
 
-    open: list[KernelConnection] = field(default_factory=list)
+    open: list[ListenerConnection] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     banned: set[Network] = field(default_factory=set)
-    was_reset: set[int] = field(default_factory=set)
     banned_by_then: set[Network] = field(default_factory=set)
 
-    def connections(self) -> list[KernelConnection]:
+    def connections(self) -> list[ListenerConnection]:
         return list(self.open)
 
-    def end(self, inodes: Collection[int]) -> None:
-        self.ended = sorted((*self.ended, *inodes))
-        self.open = [one for one in self.open if one.inode not in inodes]
-
-    def reset(self, inodes: Collection[int]) -> None:
-        self.was_reset |= set(inodes)
+    def end(self, numbers: Collection[int]) -> None:
         self.banned_by_then = set(self.banned)
-        self.end(inodes)
+        self.ended = sorted((*self.ended, *numbers))
+        self.open = [one for one in self.open if one.number not in numbers]
 
     def ban(self, networks: Collection[Network]) -> None:
         self.banned = set(networks)
 
-    def has(self, inode: int, received: int, address: str = "198.51.100.7") -> None:
-        """Let a connection have received so many bytes; its port is 1000 + its inode."""
-        self.open = [one for one in self.open if one.inode != inode]
-        self.open.append(KernelConnection(ip_address(address), 1_000 + inode, inode, received))
+    def has(self, number: int, received: int, address: str = "198.51.100.7") -> None:
+        """Let a connection have received so many bytes; its port is 1000 + its number."""
+        self.open = [one for one in self.open if one.number != number]
+        self.open.append(ListenerConnection(ip_address(address), 1_000 + number, number, received))
 
 
-def peer(inode: int, address: str = "198.51.100.7") -> str:
-    return f"ipv4:{address}:{1_000 + inode}"
+def peer(number: int, address: str = "198.51.100.7") -> str:
+    return f"ipv4:{address}:{1_000 + number}"
 
 
 def device(ordinal: int) -> CertificateHolder:
@@ -85,19 +81,19 @@ def device(ordinal: int) -> CertificateHolder:
 
 
 class Watched:
-    """A guard, a clock and a kernel."""
+    """A guard, a clock and a listener."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.reasons: list[str] = []
-        self.kernel = Kernel()
+        self.listener = Listener()
         self.guard = ConnectionGuard(LIMITS, self.reasons.append, lambda: self.now_s)
 
     def look(self, at_s: float) -> list[int]:
         self.now_s = at_s
-        self.kernel.ended.clear()
-        self.guard.look(self.kernel)
-        return list(self.kernel.ended)
+        self.listener.ended.clear()
+        self.guard.look(self.listener)
+        return list(self.listener.ended)
 
 
 @pytest.fixture
@@ -106,55 +102,54 @@ def watched() -> Watched:
 
 
 def test_a_connection_without_a_proven_caller_sends_little(watched: Watched) -> None:
-    watched.kernel.has(1, 10_000)
+    watched.listener.has(1, 10_000)
     assert watched.look(0) == []
-    watched.kernel.has(1, 10_999)
-    assert watched.look(10) == []  # 100 bytes per second
-    watched.kernel.has(1, 11_101)
-    assert watched.look(11) == [1]
+    watched.listener.has(1, 10_001)
+    assert watched.look(3_600) == [1]
     assert watched.reasons == ["flood"]
-    assert watched.kernel.banned == {ip_network("198.51.100.7/32")}
+    assert watched.listener.banned == {ip_network("198.51.100.7/32")}
 
 
 def test_a_proven_caller_sends_more_and_messages_are_credited(watched: Watched) -> None:
-    watched.kernel.has(1, 900_000)
+    watched.listener.has(1, 900_000)
     watched.guard.prove(peer(1), device(5))
     assert watched.look(0) == []
-    watched.kernel.has(1, 9_000_000)
+    watched.listener.has(1, 9_000_000)
     watched.guard.credit(peer(1), 4_500_000)
     assert watched.look(1) == []
-    watched.kernel.has(1, 11_000_000)
+    watched.listener.has(1, 11_000_000)
     assert watched.look(2) == [1]
 
 
 def test_an_old_connection_may_send_no_more_at_once_than_a_new_one(watched: Watched) -> None:
-    watched.kernel.has(1, 5_000)
+    watched.guard.prove(peer(1), device(5))
+    watched.listener.has(1, 500_000)
     watched.look(0)
-    watched.kernel.has(1, 15_000)
-    assert watched.look(3_600) == []
-    watched.kernel.has(1, 25_101)
-    assert watched.look(3_601) == [1]
+    watched.listener.has(1, 1_500_000)
+    assert watched.look(3_600_000) == []  # 100 bytes per second
+    watched.listener.has(1, 2_500_101)
+    assert watched.look(3_600_001) == [1]
 
 
 def test_a_gateway_owes_more_than_a_device() -> None:
     """A device has one stream, a gateway two, each with a message of 128 KiB and more behind it."""
-    kernel = Kernel()
+    listener = Listener()
     guard = ConnectionGuard(ConnectionLimits(), clock=lambda: 0.0)
-    for inode, holder in ((1, device(0)), (2, CertificateHolder(gateway=1))):
-        kernel.has(inode, 210_000, f"198.51.100.{inode}")
-        guard.prove(peer(inode, f"198.51.100.{inode}"), holder)
-    guard.look(kernel)
-    assert kernel.ended == [1]
-    kernel.has(2, 420_000, "198.51.100.2")
-    guard.look(kernel)
-    assert kernel.ended == [1, 2]
+    for number, holder in ((1, device(0)), (2, CertificateHolder(gateway=1))):
+        listener.has(number, 210_000, f"198.51.100.{number}")
+        guard.prove(peer(number, f"198.51.100.{number}"), holder)
+    guard.look(listener)
+    assert listener.ended == [1]
+    listener.has(2, 420_000, "198.51.100.2")
+    guard.look(listener)
+    assert listener.ended == [1, 2]
 
 
 @pytest.mark.parametrize(("longer", "code"), [(0, "INVALID_ARGUMENT"), (1, "RESOURCE_EXHAUSTED")])
 def test_a_guarded_listener_takes_messages_of_128_kib(
     world: World, store: SqliteStore, run: Run, longer: int, code: str
 ) -> None:
-    """The kernel counts a message's bytes before the service has it."""
+    """A message's bytes are passed on before the service has it."""
     world.enrol(store, 1)
     metadata = (
         (PROTOCOL_KEY, str(PROTOCOL)),
@@ -174,41 +169,41 @@ def test_a_guarded_listener_takes_messages_of_128_kib(
 
 
 def test_credit_is_not_kept_for_later(watched: Watched) -> None:
-    watched.kernel.has(1, 1_000)
+    watched.listener.has(1, 1_000)
     for _ in range(1_000):
         watched.guard.prove(peer(1), device(5))
     assert watched.look(0) == []
-    watched.kernel.has(1, 1_002_000)
+    watched.listener.has(1, 1_002_000)
     assert watched.look(1) == [1]
 
 
 def test_connections_of_one_holder_share_what_a_proven_caller_may_send(watched: Watched) -> None:
     """A header list that does not end keeps 115 bytes of memory per byte, on each connection."""
-    for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
-        watched.kernel.has(inode, 400_000, address)
-        watched.guard.prove(peer(inode, address), device(5))
+    for number, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
+        watched.listener.has(number, 400_000, address)
+        watched.guard.prove(peer(number, address), device(5))
     assert watched.look(0) == []
-    watched.kernel.has(1, 700_000)
-    watched.kernel.has(2, 700_000, "198.51.100.8")
-    watched.kernel.has(3, 700_000, "198.51.100.9")
+    watched.listener.has(1, 700_000)
+    watched.listener.has(2, 700_000, "198.51.100.8")
+    watched.listener.has(3, 700_000, "198.51.100.9")
     watched.guard.prove(peer(3, "198.51.100.9"), device(6))
     assert watched.look(1) == [1, 2]
-    assert watched.kernel.banned == {ip_network("198.51.100.7"), ip_network("198.51.100.8")}
+    assert watched.listener.banned == {ip_network("198.51.100.7"), ip_network("198.51.100.8")}
 
 
 def test_a_holder_whose_connection_was_a_flood_has_none_from_another_address(
     watched: Watched,
 ) -> None:
     """A proven caller sent header lists from one address after the other."""
-    watched.kernel.has(1, 1_100_000)
-    watched.kernel.has(2, 500, "198.51.100.8")
-    for inode, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
-        watched.guard.prove(peer(inode, address), device(5))
+    watched.listener.has(1, 1_100_000)
+    watched.listener.has(2, 500, "198.51.100.8")
+    for number, address in ((1, "198.51.100.7"), (2, "198.51.100.8")):
+        watched.guard.prove(peer(number, address), device(5))
     assert watched.look(0) == [1, 2]
-    watched.kernel.has(3, 500, "198.51.100.9")
+    watched.listener.has(3, 500, "198.51.100.9")
     watched.guard.prove(peer(3, "198.51.100.9"), device(5))
     assert watched.look(59) == [3]
-    watched.kernel.has(4, 500, "198.51.100.9")
+    watched.listener.has(4, 500, "198.51.100.9")
     watched.guard.prove(peer(4, "198.51.100.9"), device(5))
     assert watched.look(61) == []
     assert watched.reasons == ["flood", "barred", "barred"]
@@ -216,86 +211,105 @@ def test_a_holder_whose_connection_was_a_flood_has_none_from_another_address(
 
 def test_connections_of_one_address_share_what_unproven_callers_may_send() -> None:
     limits = ConnectionLimits(unproven_bytes=20_000, bytes_per_s=1)
-    kernel = Kernel()
+    listener = Listener()
     guard = ConnectionGuard(limits, clock=lambda: 0.0)
-    for inode in range(1, 10):  # 9 x 8,800 bytes beyond the 8,192 of a handshake
-        kernel.has(inode, 16_992)
-    guard.look(kernel)
-    assert kernel.ended == []
-    kernel.has(10, 16_992)
-    guard.look(kernel)
-    assert kernel.ended == list(range(1, 11))
+    for number in range(1, 10):  # 9 x 8,800 bytes beyond the 4,096 of a handshake
+        listener.has(number, 12_896)
+    guard.look(listener)
+    assert listener.ended == []
+    listener.has(10, 12_896)
+    guard.look(listener)
+    assert listener.ended == list(range(1, 11))
+
+
+def test_connections_that_have_gone_count_for_their_holder_and_their_address() -> None:
+    """A caller that dialled again owed nothing."""
+    limits = ConnectionLimits(device_bytes=50_000, unproven_bytes=10_000, bytes_per_s=1_000)
+    listener, now_s = Listener(), 0.0
+    guard = ConnectionGuard(limits, clock=lambda: now_s)
+    for number in range(1, 5):  # 4 x 9,904 of 40,000, and 4 x 9,904 of 50,000
+        listener.has(number, 9_999)
+        listener.has(100 + number, 18_096, "198.51.100.8")
+        guard.prove(peer(100 + number, "198.51.100.8"), device(5))
+        guard.look(listener)
+        guard.look(listener)
+        listener.open.clear()
+        guard.look(listener)
+    listener.has(6, 9_999)
+    listener.has(106, 30_000, "198.51.100.8")
+    guard.prove(peer(106, "198.51.100.8"), device(5))
+    guard.look(listener)
+    assert listener.ended == [106]
 
 
 def test_connections_of_one_address_without_a_proven_caller_are_few() -> None:
     """Half-open ones hold 43 kB each."""
-    kernel = Kernel()
+    listener = Listener()
     guard = ConnectionGuard(ConnectionLimits(), clock=lambda: 0.0)
-    for inode in range(300):
-        kernel.has(inode, 0)
-        if inode < 10:
-            guard.prove(peer(inode), device(inode))
-    kernel.has(300, 0, "198.51.100.8")
-    guard.look(kernel)
-    assert kernel.ended == list(range(138, 300))
-    assert kernel.banned == {ip_network("198.51.100.7")}
-    kernel.end(set(range(10, 75)))
-    guard.look(kernel)
-    assert not kernel.banned
+    for number in range(300):
+        listener.has(number, 0)
+        if number < 10:
+            guard.prove(peer(number), device(number))
+    listener.has(300, 0, "198.51.100.8")
+    guard.look(listener)
+    assert listener.ended == list(range(138, 300))
+    assert listener.banned == {ip_network("198.51.100.7")}
+    listener.end(set(range(10, 75)))
+    guard.look(listener)
+    assert not listener.banned
 
 
-def test_a_flood_is_reset_after_its_ban_and_others_are_shut_down(watched: Watched) -> None:
+def test_a_flood_is_ended_after_its_ban(watched: Watched) -> None:
     """A peer that dialled again before its ban sent as much once more."""
-    watched.kernel.has(1, 20_000)
-    watched.kernel.has(2, 500, "198.51.100.8")
+    watched.listener.has(1, 20_000)
+    watched.listener.has(2, 500, "198.51.100.8")
     watched.guard.bar(peer(2, "198.51.100.8"))
     assert watched.look(0) == [1, 2]
-    assert watched.kernel.was_reset == {1}
-    assert watched.kernel.banned_by_then == {ip_network("198.51.100.7")}
+    assert watched.listener.banned_by_then == {ip_network("198.51.100.7")}
 
 
 def test_a_ban_ends_and_the_next_one_is_twice_as_long(watched: Watched) -> None:
-    watched.kernel.has(1, 20_000)
+    watched.listener.has(1, 20_000)
     watched.look(0)
-    assert watched.kernel.banned
+    assert watched.listener.banned
     watched.look(59)
-    assert watched.kernel.banned
+    assert watched.listener.banned
     watched.look(61)
-    assert not watched.kernel.banned
-    watched.kernel.has(2, 20_000)
+    assert not watched.listener.banned
+    watched.listener.has(2, 20_000)
     assert watched.look(62) == [2]
     watched.look(62 + 119)
-    assert watched.kernel.banned
+    assert watched.listener.banned
     watched.look(62 + 121)
-    assert not watched.kernel.banned
+    assert not watched.listener.banned
 
 
 def test_neighbours_with_a_proven_caller_go_on(watched: Watched) -> None:
     watched.guard.prove(peer(2), device(5))
-    for inode, received in ((1, 20_000), (2, 500), (3, 500)):
-        watched.kernel.has(inode, received)
+    for number, received in ((1, 20_000), (2, 500), (3, 500)):
+        watched.listener.has(number, received)
     assert watched.look(0) == [1, 3]
-    assert [one.inode for one in watched.kernel.open] == [2]
+    assert [one.number for one in watched.listener.open] == [2]
 
 
 def test_a_trusted_proxy_is_not_banned_for_one_of_its_callers(watched: Watched) -> None:
-    watched.kernel.has(1, 20_000, "192.0.2.1")
-    for inode in (2, 3, 4, 5):
-        watched.kernel.has(inode, 500, "192.0.2.1")
+    watched.listener.has(1, 20_000, "192.0.2.1")
+    for number in (2, 3, 4, 5):
+        watched.listener.has(number, 500, "192.0.2.1")
     assert watched.look(0) == [1]
-    assert not watched.kernel.banned
+    assert not watched.listener.banned
 
 
 def test_a_proxy_that_is_listed_later_is_trusted_from_then_on(watched: Watched) -> None:
-    watched.kernel.has(1, 20_000)
+    watched.listener.has(1, 20_000)
     assert watched.look(0) == [1]
-    assert watched.kernel.banned
+    assert watched.listener.banned
     watched.guard.trust(frozenset({ip_network("198.51.100.0/24")}))
-    for inode in range(2, 8):
-        watched.kernel.has(inode, 500)
-    watched.kernel.has(8, 20_000, "192.0.2.1")
+    for number in range(2, 8):
+        watched.listener.has(number, 500)
+    watched.listener.has(8, 20_000, "192.0.2.1")
     assert watched.look(1) == [8]
-    assert watched.kernel.banned == {ip_network("192.0.2.1")}
+    assert watched.listener.banned == {ip_network("192.0.2.1")}
 
 
 def test_other_settings_of_a_service_reach_its_guard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,54 +328,54 @@ def test_other_settings_of_a_service_reach_its_guard(monkeypatch: pytest.MonkeyP
 
 
 def test_addresses_of_one_ipv6_network_are_one(watched: Watched) -> None:
-    watched.kernel.has(1, 20_000, "2001:db8::1")
-    watched.kernel.has(2, 500, "2001:db8::2")
-    watched.kernel.has(3, 500, "2001:db8:0:1::1")
+    watched.listener.has(1, 20_000, "2001:db8::1")
+    watched.listener.has(2, 500, "2001:db8::2")
+    watched.listener.has(3, 500, "2001:db8:0:1::1")
     assert watched.look(0) == [1, 2]
-    assert watched.kernel.banned == {ip_network("2001:db8::/64")}
+    assert watched.listener.banned == {ip_network("2001:db8::/64")}
 
 
 def test_the_newest_connections_of_a_holder_or_an_address_are_ended(watched: Watched) -> None:
-    for inode in (1, 2):
-        watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), device(5))
+    for number in (1, 2):
+        watched.listener.has(number, 0)
+        watched.guard.prove(peer(number), device(5))
     assert watched.look(0) == []
-    watched.kernel.has(3, 0)
+    watched.listener.has(3, 0)
     watched.guard.prove(peer(3), device(5))
-    watched.kernel.has(4, 0)
+    watched.listener.has(4, 0)
     assert watched.look(1) == [3]
-    watched.kernel.has(5, 0)
+    watched.listener.has(5, 0)
     assert watched.look(2) == [5]
     assert watched.reasons == ["connections"] * 2
 
 
 def test_a_barred_connection_is_ended(watched: Watched) -> None:
-    for inode in (1, 2):
-        watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), device(inode))
+    for number in (1, 2):
+        watched.listener.has(number, 0)
+        watched.guard.prove(peer(number), device(number))
     watched.guard.bar(peer(1))
     assert watched.look(0) == [1]
     assert watched.look(1) == []
     assert watched.reasons == ["barred"]
-    assert not watched.kernel.banned
+    assert not watched.listener.banned
 
 
 def test_a_call_that_is_a_flood_ends_its_connection_whatever_it_was_credited(
     watched: Watched,
 ) -> None:
-    for inode in (1, 2):
-        watched.kernel.has(inode, 0)
-        watched.guard.prove(peer(inode), device(inode))
+    for number in (1, 2):
+        watched.listener.has(number, 0)
+        watched.guard.prove(peer(number), device(number))
     watched.guard.flood(peer(1))
     assert watched.look(0) == [1]
-    assert watched.kernel.banned
+    assert watched.listener.banned
     assert watched.look(1) == []
 
 
 def test_nothing_is_kept_of_connections_that_have_gone(watched: Watched) -> None:
-    for inode in range(100):
-        watched.guard.prove(peer(inode), device(inode))
-        watched.guard.bar(peer(inode))
+    for number in range(100):
+        watched.guard.prove(peer(number), device(number))
+        watched.guard.bar(peer(number))
     watched.look(0)
     watched.look(1)
     assert not watched.guard._credits
@@ -419,54 +433,34 @@ def dial_until_banned(port: int) -> None:
 
 def flood(caller: socket.socket) -> None:
     """Send header lists until the connection is ended, for 20 s at most."""
-    for stream in range(1, 4_000, 2):
-        caller.sendall(LIST[:5] + stream.to_bytes(4, "big") + LIST[9:])
+    until_s, stream = time.monotonic() + 20, 1
+    while time.monotonic() < until_s:
+        with suppress(TimeoutError):  # it is paced
+            caller.sendall(LIST[:5] + stream.to_bytes(4, "big") + LIST[9:])
+        stream += 2
         time.sleep(0.01)
 
 
 linux = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the kernel of Linux reports"
+    not sys.platform.startswith("linux"), reason="Linux alone filters for a process"
 )
-
-
-@linux
-def test_bytes_that_a_reset_connection_had_sent_are_never_read() -> None:
-    """Received bytes were parsed also after the end: 7 MB of memory for 64 kB."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        sockets = KernelSockets(port)
-        with dial(port, "127.0.0.2") as caller:
-            accepted, _ = listener.accept()
-            with accepted:
-                caller.sendall(bytes(50_000))
-                (one,) = [one for one in sockets.connections() if one.inode]
-                assert one.received == 50_000
-                sockets.reset({one.inode})
-                with pytest.raises(OSError):  # noqa: PT011  # reset, or not connected
-                    accepted.recv(1)
-                with pytest.raises(ConnectionResetError):
-                    caller.recv(1)
-                assert sockets.connections() == []
-        sockets.close()
 
 
 @linux
 def test_a_ban_and_its_end_reach_the_listener_of_this_process() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        sockets = KernelSockets(port)
         bans: tuple[set[Network], ...] = (
             {ip_network("127.0.0.2")},
             {ip_network("127.0.0.3")},
             set(),
         )
         for networks in bans:
-            sockets.ban(networks)
+            assert drop_from(listener, networks)
             for source in ("127.0.0.2", "127.0.0.3", "127.0.0.4"):
                 banned = ip_network(source) in networks
                 with pytest.raises(TimeoutError) if banned else nullcontext():
                     dial(port, source).close()
-        sockets.close()
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])
@@ -493,7 +487,7 @@ def test_header_lists_of_one_address_end_with_a_ban_and_devices_go_on(
 ) -> None:
     """40 MB of header lists over connections with a valid certificate took 4.9 GB."""
     world.enrol(store, 1)
-    limits = ConnectionLimits(unproven_bytes=30_000, bytes_per_s=1, ban_s=600)
+    limits = ConnectionLimits(unproven_bytes=8_000, bytes_per_s=1, ban_s=600)
 
     async def check_in(server: AggregatorServer) -> None:
         async with aio.insecure_channel(server.address, channel_options()) as channel:
@@ -563,16 +557,13 @@ def test_the_connections_of_a_revoked_device_are_ended(
     world.enrol(store, 1)
 
     async def attempt(server: AggregatorServer) -> None:
-        sockets = KernelSockets(server.port)
         async with aio.insecure_channel(server.address, channel_options()) as channel:
             call: Any = channel.unary_unary(f"/{SERVICE}/CheckIn")
             await call(b"", metadata=world.metadata(0))
-            (open_,) = {one.inode for one in sockets.connections()}
             store.register.revoke(DeviceSelection(ids=(world.identity(0).device_id,)))
             with pytest.raises(aio.AioRpcError, match="revoked"):
                 await until_refused(lambda: call(b"", metadata=world.metadata(0)))
-            await until(lambda: open_ not in {one.inode for one in sockets.connections()})
-        sockets.close()
+            await until(lambda: channel.get_state() is not grpc.ChannelConnectivity.READY)
 
     with AggregatorServer.start(store, settings=Settings(guard=ConnectionLimits())) as server:
         run(attempt(server))

@@ -16,6 +16,7 @@ from askance_aggregator.server.process.capacity import (
     HeldConnections,
     allow_connections,
     connections_within,
+    descriptors_of,
     memory_limit_bytes,
     share_one_arena,
 )
@@ -94,6 +95,14 @@ def test_nothing_is_logged_before_the_service_answers() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert stream.getvalue() == ""
     assert 1 <= found.held < found.configured == 10_000_000
+
+
+def test_a_connection_through_the_valve_takes_two_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (356, 356))
+    assert allow_connections(80, descriptors_of(tls=False)).held == 80
+    assert allow_connections(80, descriptors_of(tls=True)).held == 50
 
 
 def _arenas(setting: str) -> int:

@@ -153,7 +153,7 @@ def test_a_slow_disk_is_found(fresh: AggregatorHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("descriptors", "state"), [(None, "ok"), (60_256, "ok"), (60_255, "warn"), (300, "fail")]
+    ("descriptors", "state"), [(None, "ok"), (120_256, "ok"), (120_255, "warn"), (300, "fail")]
 )
 def test_too_few_descriptors_are_found(
     fresh: AggregatorHome, descriptors: int | None, state: str

@@ -25,10 +25,17 @@ from tests.aggregator.server.process.people import People, submit
 
 
 def outer_of(served: Served) -> int:
-    """The number of the outer process, the one child of the aggregator."""
-    children = Path(f"/proc/{served.process.pid}/task").glob("*/children")
-    (number,) = [int(word) for path in children for word in path.read_text().split()]
+    """The number of the outer process."""
+    (number,) = outer_processes(served)
     return number
+
+
+def outer_processes(served: Served) -> list[int]:
+    """The numbers of the aggregator's children that are outer processes."""
+    children = Path(f"/proc/{served.process.pid}/task").glob("*/children")
+    numbers = [int(word) for path in children for word in path.read_text().split()]
+    program = b"askance_aggregator.server.outer"
+    return [n for n in numbers if program in Path(f"/proc/{n}/cmdline").read_bytes().split(b"\0")]
 
 
 def inodes(process: int) -> set[str]:
@@ -102,7 +109,7 @@ def test_the_outer_process_is_killed_and_neither_a_stream_nor_a_watch_notices(
         before = outer_of(served)
         os.kill(before, signal.SIGKILL)
         until(lambda: "the outer process has ended" in served.log.read_text())
-        until(lambda: bool(list(Path(f"/proc/{served.process.pid}/task").glob("*/children"))))
+        until(lambda: bool(outer_processes(served)))
         assert stream.is_active()
         people.answer(served.address, pinned)  # by a new certificate, from the next outer process
         watching.join(PATIENCE_S)

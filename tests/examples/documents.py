@@ -48,9 +48,10 @@ BY_CI = (
     "make ",
     "bash .ci/run",
 )
-# Commands that are too long for a test, with the words by which the document says so.
+# Commands that are too long for a test, or run in another one, with what the document says of it.
 LONG = {
     "python benchmarks/learners.py --write docs/learners.md": "which takes some minutes",
+    "python -m tests.models.searches --larger": "# the larger bounds as well, which the slow tests",
 }
 
 _INTERPRETER = """

@@ -19,8 +19,10 @@ from askance_aggregator.studies.intake import CheckedReports
 from askance_client.sqlite_file import SqliteFile
 from tests.postgresql import PostgresqlServer, missing
 
-# A busy machine is not a failure: no property test has a deadline.
-settings.register_profile("askance", deadline=None)
+# A busy machine is not a failure: no property test has a deadline. A run's cases are those of the
+# run before; `pytest --hypothesis-profile new` draws others.
+settings.register_profile("askance", deadline=None, derandomize=True)
+settings.register_profile("new", deadline=None)
 settings.load_profile("askance")
 
 # The workers of a run fill the cores, and inherit this: threads of linear algebra beside them wait

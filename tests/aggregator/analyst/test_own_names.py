@@ -19,6 +19,7 @@ from askance_client.codec import decode_study
 from askance_client.queries import Field, Schema
 from askance_simulation.populations import Population
 from tests.aggregator.analyst.conftest import KEY, ServedManager, serving
+from tests.aggregator.analyst.test_epochs import Clock
 
 WAIT_S = 60
 SCHEMA = """
@@ -51,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[ServedManager]:
+def people() -> Population:
     draws = np.random.default_rng(3)
     columns = {
         "Gr__e__cm_": draws.integers(150, 190, 300),
@@ -63,7 +64,11 @@ def served() -> Iterator[ServedManager]:
         "blood_group": ask.Category(["A", "B", "0"]),
         "other": ask.Bit(),
     }
-    people = Population.from_columns(Schema.of("people", 1, fields), columns)
+    return Population.from_columns(Schema.of("people", 1, fields), columns)
+
+
+@pytest.fixture(scope="module")
+def served(people: Population) -> Iterator[ServedManager]:
     with serving(devices=True, population=people) as found:
         yield found
 
@@ -130,9 +135,12 @@ def test_the_commands_have_them(
     assert "Gr__e" not in text
 
 
-def test_a_series_has_them(served: ServedManager, folder: Path) -> None:
+def test_a_series_has_them(people: Population, folder: Path) -> None:
     study = ask.study_from_toml(folder / "study.toml").study
-    with served.connected() as aggregator:
+    with (
+        serving(devices=True, population=people, now_s=Clock()) as served,
+        served.connected() as aggregator,
+    ):
         handle = aggregator.submit(study, every=Every(7, 1))
         handle.result(WAIT_S, epoch=1)
         series = handle.series()

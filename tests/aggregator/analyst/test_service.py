@@ -30,6 +30,8 @@ from askance_client.errors import InvalidParameter, PlanRefused
 from askance_client.messages import SignedStudy
 from askance_client.service import Metadata
 from askance_protos.v1 import analyst_pb2 as pb
+from askance_simulation.populations import masked_parity
+from askance_simulation.randomness.seeds import Seed
 
 if TYPE_CHECKING:
     from tests.aggregator.analyst.conftest import ServedManager
@@ -40,9 +42,14 @@ Code = grpc.StatusCode
 UNKNOWN_KEY = Ed25519PrivateKey.from_private_bytes(bytes([7]) * 32)
 
 
-def test_a_study_from_its_submission_to_its_end(served: ServedManager, tmp_path: Path) -> None:
-    with served.connected() as aggregator:
-        handle = aggregator.submit(served.study())
+def test_a_study_from_its_submission_to_its_end(open_served: OpenHouse, tmp_path: Path) -> None:
+    """The right mask is found, but for one study in 10^7: coins are of a random nonce."""
+    people = masked_parity(300, Seed.of(11), 2)
+    with (
+        open_served(devices=True, population=people) as served,
+        served.connected() as aggregator,
+    ):
+        handle = aggregator.submit(served.study(beta="1/10000000"))
         events = list(handle.watch(timeout_s=60))
         assert state_of(events[-1]) is StudyState.DONE
         assert events[-1].round == 2

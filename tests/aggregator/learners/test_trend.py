@@ -18,9 +18,8 @@ from askance_aggregator.queries import encode_columns, evaluate_vectors
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Category, Integer, QueryKind, Real, Schema
-from askance_client.randomizers import SystemCoins
 from askance_simulation.audit import Subject, audit_devices
-from askance_simulation.audit.fleet import Case, MemoryLedgers
+from askance_simulation.audit.fleet import Case, MemoryLedgers, StreamCoins
 from askance_simulation.experiments import Trial, named, run_trial, simulate_epochs
 from askance_simulation.populations import Population, paths
 from askance_simulation.randomness import Seed
@@ -268,7 +267,9 @@ class TestReports:
                 case("another missing", dict.fromkeys(names[:-1], 0)),
             ),
         )
-        found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=100, alpha=ALPHA)
+        found = audit_devices(
+            subject, StreamCoins(Seed.of(0)), MemoryLedgers(), reports=100, alpha=ALPHA
+        )
         assert found.alarms == ()
         assert found.goodness.statements > 0
         assert found.nano_nats == book.loss.nano_nats <= NAT

@@ -29,7 +29,7 @@ from askance_client.codec import encode_report
 from askance_client.errors import InvalidParameter
 from askance_client.exact_laws import probability
 from askance_client.messages import Reason, Refusal, Report
-from askance_client.randomizers import KaryResponse, Randomizer, SubsetSelection, SystemCoins
+from askance_client.randomizers import KaryResponse, Randomizer, SubsetSelection
 from askance_simulation.audit import (
     Audit,
     AuditFleet,
@@ -193,7 +193,9 @@ LARGER: dict[str, Callable[[int], Randomizer]] = {
 def test_sound_devices_of_the_larger_families_raise_no_alarm(name: str, reports: int) -> None:
     """At ALPHA."""
     subject = subject_of(name, LARGER[name](NAT))
-    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=reports, alpha=ALPHA)
+    found = audit_devices(
+        subject, StreamCoins(Seed.of(0) / name), MemoryLedgers(), reports=reports, alpha=ALPHA
+    )
     assert found.alarms == ()
     assert found.goodness.statements > 0
 
@@ -218,9 +220,11 @@ LARGEST = [name for name in subjects() if name.endswith(("(64)", "(1024)"))]
     [pytest.param(s, marks=[pytest.mark.slow] if s in LARGEST else []) for s in subjects()],
 )
 def test_sound_devices_raise_no_alarm(name: str) -> None:
-    """At 60 reports of each record, with the operating system's coins; ALPHA."""
+    """At 60 reports of each record; ALPHA."""
     subject = subjects()[name](NAT)
-    found = audit_devices(subject, SystemCoins(), MemoryLedgers(), reports=60, alpha=ALPHA)
+    found = audit_devices(
+        subject, StreamCoins(Seed.of(0) / name), MemoryLedgers(), reports=60, alpha=ALPHA
+    )
     assert found.alarms == ()
     assert found.low < 1
     assert all(exposure.events > 0 for exposure in found.exposures)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,8 @@ class Person:
     def goes(self, place: str) -> None:
         """Follow a link of the menu, and wait for its page."""
         self.driver.execute_script("location.hash = arguments[0]", f"#/{place}")
-        time.sleep(0.3)
+        here = "return document.querySelector('#menu [aria-current]')?.getAttribute('href')"
+        until(lambda: self.driver.execute_script(here) == f"#/{place}")
 
     def find(self, selector: str) -> Any:
         return self.driver.find_element("css selector", selector)

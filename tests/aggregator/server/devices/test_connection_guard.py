@@ -468,14 +468,15 @@ def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
     store: SqliteStore, acknowledged: bool
 ) -> None:
     """Until it does, gRPC keeps no limit on header lists: 12,000 fields reached the handler."""
-    settings = Settings(handshake_s=0.5, guard=ConnectionLimits())
+    settings = Settings(handshake_s=3.0, guard=ConnectionLimits())
     with AggregatorServer.start(store, settings=settings) as server:
         caller = dial(server.port, "127.0.0.1")
-        caller.settimeout(2)
+        caller.settimeout(60)
         caller.sendall(HEADERS)
         assert caller.recv(9)[3] == 4  # gRPC's settings
         if acknowledged:
             caller.sendall(b"\0\0\0\4\1\0\0\0\0")
+            caller.settimeout(5)
         with caller, pytest.raises(TimeoutError) if acknowledged else nullcontext():
             while caller.recv(1 << 16):
                 pass

@@ -18,7 +18,7 @@ from grpc import StatusCode
 from askance_aggregator.server.devices import Hub, ServiceStopped, status_of
 from askance_aggregator.store import SqliteStore, Store, StoredReport
 from askance_aggregator.studies import Round, Tally
-from askance_client.codec import digest_of, encode_report
+from askance_client.codec import decode_study, digest_of, encode_report
 from askance_client.device import Device
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Report
@@ -38,6 +38,7 @@ class Clock:
         self.now_s = now_s
         self.boot = "the first boot"
         self.longest_ms = 0.0
+        self.waits = 0
         self._until_ms = 0.0
 
     def now_ms(self) -> int:
@@ -46,6 +47,7 @@ class Clock:
     async def sleep(self, milliseconds: float) -> None:
         self.longest_ms = max(self.longest_ms, milliseconds)
         self._until_ms = self.now_ms() + milliseconds
+        self.waits += 1
         while self.asleep:
             await asyncio.sleep(0)
 
@@ -78,12 +80,15 @@ class Deployment:
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[tuple[Hub, asyncio.Task[tuple[Tally, ...]]]]:
-        """A hub that asks the round, until it is stopped at the end of the block."""
+        """A hub that asks the round and waits for its end; it is stopped after the block."""
+        ends = decode_study(self.round.study.study).conduct.round_deadline_s > 0
+        waits = self.clock.waits
         hub = Hub(self.store, self.executor, clock=self.clock, sleep=self.clock.sleep)
         task = asyncio.ensure_future(hub.open(self.round, self.world.accounts(USERS)))
         while hub.progress(self.round.study_digest) == (0, 0) and not task.done():
             await asyncio.sleep(0.001)  # it is noted first, however busy the disk is
-        await asyncio.sleep(0.02)  # what is stored is entered, and the clock is looked at
+        while ends and self.clock.waits == waits and not task.done():
+            await asyncio.sleep(0.001)  # what is stored is entered, and the clock is looked at
         try:
             yield hub, task
         finally:

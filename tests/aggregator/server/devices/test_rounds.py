@@ -195,7 +195,7 @@ def test_a_study_has_one_round_open_at_a_time(
 
     async def scenario() -> None:
         asking = asyncio.ensure_future(ask(server, world.broadcast(3), world.accounts(3)))
-        await asyncio.sleep(0.05)
+        await until(lambda: server.hub.progress(world.broadcast(3).study_digest) == (3, 0))
         with pytest.raises(LocalProtocolError, match="expected no open round"):
             await ask(server, world.broadcast(3, number=1), world.accounts(3))
         closing = asyncio.run_coroutine_threadsafe(
@@ -219,7 +219,7 @@ def test_a_stopped_service_lets_go_of_who_asks(
 
     async def scenario() -> None:
         asking = asyncio.ensure_future(ask(server, world.broadcast(3), world.accounts(3)))
-        await asyncio.sleep(0.05)
+        await until(lambda: server.hub.progress(world.broadcast(3).study_digest) == (3, 0))
         await asyncio.to_thread(server.stop)
         with pytest.raises(LocalProtocolError, match="stopped"):
             await asking

@@ -21,7 +21,14 @@ from askance_aggregator.server.outer.pass_through import HEALTH_SERVICES
 from askance_aggregator.server.process.certificates import self_made
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import SqliteStore, StudyState
-from tests.aggregator.server.process.conftest import Served, command, made, ran, serving
+from tests.aggregator.server.process.conftest import (
+    PATIENCE_S,
+    Served,
+    command,
+    made,
+    ran,
+    serving,
+)
 from tests.aggregator.server.process.people import LABELS, People, submit
 from tests.aggregator.server.webhooks.receiver import SECRET, WebhookServer, receiving
 from tests.aggregator.server.webhooks.receiver import status as answer_status
@@ -149,9 +156,7 @@ def test_an_open_study_stays_open_over_a_drain_and_goes_on(fresh: AggregatorHome
     with serving(fresh) as served:
         with served.channel() as channel:
             digest = submit(channel, load_pem_private_key(fresh.analyst_key.read_bytes(), None))
-        began = time.monotonic()
         assert served.ended_by(signal.SIGTERM) == 0
-        assert time.monotonic() - began < 10
     with serving(fresh) as served:
         assert served.ready["studies_resumed"] == 1
         people.answer(served.address, fresh.authority.read_bytes())
@@ -170,13 +175,11 @@ def test_a_device_that_is_connected_is_told_and_keeps_nobody(fresh: AggregatorHo
     with serving(fresh) as served, people.channel(served.address, pinned) as channel:
         stream = people.stream(channel)
         _page(served, "askance_streams 1.0")
-        began = time.monotonic()
         served.process.send_signal(signal.SIGTERM)
         with pytest.raises(grpc.RpcError) as ended:
             next(stream)
         assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
-        assert served.process.wait(timeout=30) == 0
-        assert time.monotonic() - began < 10
+        assert served.process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_what_it_needs_and_does_not_find_is_one_clear_line(fresh: AggregatorHome) -> None:

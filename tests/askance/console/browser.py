@@ -23,7 +23,7 @@ FLAGS = (
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a foreign host is not reached
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 WIDTHS = (360, 1_440)
 SCHEMES = ("light", "dark")
 

@@ -115,7 +115,8 @@ def fill_in(page: Page) -> None:
     assert "No plan yet" in page.text()
     page.fill("schema", SCHEMA)
     page.fill("purpose", "which mask the class has")
-    page.fill("confidence", "0.999999")  # a study's nonce, and so its draws, are of this run alone
+    page.click("#more summary")
+    page.fill("beta", "0.000001")  # a study's nonce, and so its draws, are of this run alone
     page.fill("epsilon", "4")
     page.waits_for("Users needed", "[data-region=plan]")
     page.waits_for('epsilon = "4"', "[data-region=plan]")
@@ -237,6 +238,6 @@ def test_a_revoked_device_is_refused(seen: Seen) -> None:
 def stream(channel: grpc.Channel, device: Identity) -> Any:
     """Open a device's stream, on which it says that it is there, and nothing more."""
     silence: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    silence.put(encode_check_in(CheckIn()))
+    silence.put(encode_check_in(CheckIn(known_studies=(bytes(32),))))
     call: Any = channel.stream_stream(f"/{SERVICE}/Participate")
     return call(iter(silence.get, b""), metadata=device_metadata(device))

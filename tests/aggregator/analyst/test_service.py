@@ -31,7 +31,7 @@ from askance_client.messages import SignedStudy
 from askance_client.service import Metadata
 from askance_protos.v1 import analyst_pb2 as pb
 from askance_simulation.populations import masked_parity
-from askance_simulation.randomness.seeds import Seed
+from askance_simulation.randomness import Seed
 
 if TYPE_CHECKING:
     from tests.aggregator.analyst.conftest import ServedManager

@@ -233,11 +233,12 @@ def _joined(law: Floats, n: int, halves: Floats, sides: Floats) -> list[Floats]:
     """
     size, t = len(law), len(sides) - 1
     flat = law.reshape(size * size, size)
-    joined = np.zeros((n, size, n, t + 1))
+    joined = [np.zeros((size, total + 1, t + 1)) for total in range(n)]
     for count, chance in enumerate(sides.tolist()):
         shifted = np.zeros((size, size + count))
         for zeros in range(size):
             shifted[zeros, zeros : zeros + count + 1] = chance * halves[count, : count + 1]
         both = (flat @ shifted).reshape(size, size, size + count)
-        joined[count : count + size, :, : size + count, t - count] = both.transpose(1, 0, 2)
-    return [joined[total, :, : total + 1] for total in range(n)]
+        for own in range(size):
+            joined[own + count][:, :, t - count] = both[:, own, : own + count + 1]
+    return joined

@@ -296,8 +296,8 @@ def plan(
         InvalidParameter: no such name or setting, neither epsilon nor users, or curve and epsilon.
 
     Example:
-        >>> ask.plan("mean", users=20_000, tau=0.05).epsilon
-        0.9
+        >>> ask.plan("mean", users=20_000, tau=0.05, missing="default").epsilon
+        0.8
         >>> schema = ask.Schema("people", income=ask.Integer(0, 100), sex=ask.Bit())
         >>> learner = ask.learners.difference("income", by="sex", tau=10)
         >>> ask.plan(learner, epsilon=2, schema=schema).feasible

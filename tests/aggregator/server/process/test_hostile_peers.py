@@ -91,7 +91,7 @@ def home_key(home: AggregatorHome) -> Any:
     return load_key(home.folder / "analyst.pem")
 
 
-@pytest.mark.parametrize("calls", [100, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("calls", [50, pytest.param(300, marks=pytest.mark.slow)])
 def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> None:
     """Once, each call kept an exception whose frames kept the message: 600 MB after 300 calls."""
     store = SqliteStore.open(fresh.folder / "store.sqlite")

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from tests.commands import OF_ASKANCE, CommandServer
@@ -144,15 +145,19 @@ def parts_to_run(command: str) -> list[str]:
 
 
 def clone(folder: Path) -> None:
-    """Copy what git would: the tracked files, and new ones that are not ignored."""
+    """Copy what git would: the tracked files, and new ones that are not ignored.
+
+    What Python compiled of them goes along: it counts only for a file with that time and size.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     ).stdout  # fmt: skip
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+        for part in [name, cache_from_source(name)] if name.endswith(".py") else [name]:
+            if (ROOT / part).is_file():
+                (folder / part).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / part, folder / part)
 
 
 class Reader:

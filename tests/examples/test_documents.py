@@ -22,10 +22,11 @@ from tests.examples.documents import (
 from tests.ports import free_address
 
 # Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting;
-# all learners; the models, which tests/models holds.
+# all learners; the models, which tests/models holds; plans at every epsilon of a grid.
 LONG_DOCUMENTS = {
     "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
-    "docs/operating.md", "docs/learners.md", "docs/explanations/models.md",
+    "docs/operating.md", "docs/learners.md", "docs/explanations/epsilon.md",
+    "docs/explanations/models.md",
     "docs/deployment.md", "docs/papers.md",
     "docs/tutorials/first_result.md", "docs/tutorials/plan_a_study.md",
     "docs/tutorials/repeated_study.md",

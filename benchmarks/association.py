@@ -13,7 +13,7 @@ the same with the effect that it says to find with a chance of 80 %. A line has 
 - `width`: median half width of the interval over the normal law's; of Cramér's V the half width,
   and `error` its mean error.
 
-    python benchmarks/association.py [--only PART...] [--draws 1000] [--jobs N] [--quick]
+    python benchmarks/association.py [--only PART...] [--draws 1000] [--null] [--jobs N] [--quick]
 
 Exit code 1: an error is, beyond doubt, more frequent than is stated.
 """
@@ -471,6 +471,11 @@ def rows_of(part: str, epsilon: str, name: str, draws: int) -> list[Row]:
         return [null]
 
 
+def null_rows(part: str, epsilon: str, name: str, draws: int) -> list[Row]:
+    """Measure a population without an effect alone."""
+    return [dict(PARTS[part](epsilon, draws))[name](0.0)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a row per setting."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -479,6 +484,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--quick", action="store_true", help="6 draws at epsilon 2")
+    parser.add_argument(
+        "--null",
+        dest="measure",
+        action="store_const",
+        const=null_rows,
+        default=rows_of,
+        help="populations without an effect alone",
+    )
     given = parser.parse_args(arguments)
     draws, epsilons = (6, ("2",)) if given.quick else (given.draws, given.epsilons)
     heads = " ".join(f"{head:>8}" for head in HEADS)
@@ -490,7 +503,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, _ in PARTS[part](epsilon, draws)
     ]
     sound = True
-    for rows in _measured(settings, draws, given.jobs):
+    for rows in _measured(settings, partial(_run, given.measure, draws), given.jobs):
         for row in rows:
             print(row, flush=True)
             sound &= row.sound
@@ -498,9 +511,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(
-    settings: Sequence[tuple[str, str, str]], draws: int, jobs: int
+    settings: Sequence[tuple[str, str, str]],
+    run: Callable[[tuple[str, str, str]], list[Row]],
+    jobs: int,
 ) -> Iterator[list[Row]]:
-    run = partial(_run, draws=draws)
     if jobs == 1:
         yield from map(run, settings)
         return
@@ -508,9 +522,11 @@ def _measured(
         yield from pool.map(run, settings)
 
 
-def _run(setting: tuple[str, str, str], draws: int) -> list[Row]:
+def _run(
+    measure: Callable[[str, str, str, int], list[Row]], draws: int, setting: tuple[str, str, str]
+) -> list[Row]:
     part, epsilon, name = setting
-    return rows_of(part, epsilon, name, draws)
+    return measure(part, epsilon, name, draws)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from askance_aggregator.estimation.present import (
     scale_of,
     score_bias,
 )
+from askance_aggregator.estimation.sign_pairs import MeansLine, SignPair
 from askance_aggregator.estimation.statistics import (
     Decode,
     bias_of,
@@ -40,8 +41,10 @@ __all__ = [
     "Cases",
     "Decode",
     "Deviations",
+    "MeansLine",
     "PresentLaw",
     "ReportsLaw",
+    "SignPair",
     "TalliedReports",
     "alpha_of",
     "bias_of",

@@ -15,16 +15,18 @@ from askance_aggregator.estimation.answers import alpha_of, estimate, half_width
 from askance_aggregator.estimation.deviations import Deviation
 from askance_aggregator.estimation.landing import BERRY_ESSEEN
 from askance_aggregator.estimation.present import scale_of
+from askance_aggregator.estimation.sign_pairs import SignPair, ratio_intervals
 from askance_aggregator.estimation.statistics import Decode, known_scores, share_scores
 from askance_aggregator.families import (
     CodebookFamily,
     Family,
+    HypercubeFamily,
     InclusionRates,
     TableFamily,
     family_of,
 )
 from askance_aggregator.learners import Answer, PopulationMean, Question
-from askance_aggregator.learners.learning import Ends, ScoredReports, SumLaw
+from askance_aggregator.learners.learning import Ends, RatioInterval, ScoredReports, SumLaw
 from askance_client.errors import InvalidParameter
 from askance_client.queries import QueryKind
 from askance_client.randomizers import COIN_SPACE, KaryResponse, Randomizer
@@ -125,6 +127,27 @@ class ReportsLaw:
         shares = np.asarray(part.counts, dtype=np.float64) / part.answered
         numbers = (start + half) * presences + half * places
         return ScoredReports(numbers, presences, shares, part.answered)
+
+    def ratios(self, pairs: int) -> tuple[RatioInterval, ...] | None:
+        """Enclose each mean and share by the two counts, which are independent (`sign_pairs`)."""
+        if self.question.query.kind is not QueryKind.VECTOR:
+            return None
+        known = []
+        for block, part in enumerate(self.reports):
+            family = family_of(part.randomizer)
+            if not isinstance(family, HypercubeFamily) or not part.answered:
+                return None
+            gap = float(family.agreement)
+            for place in range(part.question.values):
+                share = family.containing(part.counts, place) / part.answered
+                known.append((block, part.answered, gap, (2 * share - 1) / gap))
+        columns = np.array(known).T
+        one, two = columns[:, :pairs], columns[:, pairs : 2 * pairs]
+        if (one[0] == two[0]).any():
+            return None
+        _, numbers, gaps, seen = np.stack((one, two), axis=1)
+        each = self.alpha * self.look_share / self.question.values
+        return ratio_intervals(SignPair(numbers, gaps), seen, each)
 
     def sum_law(self, weights: Reals, means: Reals, products: Ends) -> SumLaw | None:
         """Bound the moments of a weighted sum of a vector's components.

@@ -37,6 +37,7 @@ from askance_aggregator.learners.decisions import (
     Crossing,
     Decision,
     OneStandsOut,
+    RatiosKept,
     SharesKept,
     SignsListed,
 )
@@ -211,6 +212,7 @@ __all__ = [
     "RandomFeatures",
     "Ranges",
     "Rational",
+    "RatiosKept",
     "Regressor",
     "Rehearsal",
     "Rows",

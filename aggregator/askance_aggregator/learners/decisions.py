@@ -5,7 +5,7 @@ less: its conclusion can be right although some value is off by its tolerance or
 states which conclusion is drawn, so that a round can be planned for the conclusion and not for
 every value. If all values keep the tolerance, the conclusion is right: statements about an oracle
 that promises a tolerance hold with a decision, too. (Of `Crossing` the sums of shares must keep
-it.)
+it, of `RatiosKept` the means.)
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Decision:
     def __post_init__(self) -> None:
         if self.values < 1:
             raise InvalidParameter(f"decision: expected 1 value or more, got {self.values}")
+
+    @property
+    def shown_by_values(self) -> bool:
+        """Return whether it is right where every value's own interval is within the tolerance."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,11 @@ class Crossing(Decision):
             raise InvalidParameter("decision: expected at least one level, got none")
 
     @property
+    def shown_by_values(self) -> bool:
+        """Return whether there is one value: sums of shares have no interval."""
+        return self.values == 1
+
+    @property
     def cells(self) -> int:
         """Number of cells in order; 2 of a predicate or a number."""
         return 2 if self.values == 1 else self.values - int(self.missing)
@@ -132,3 +142,34 @@ class Crossing(Decision):
         """
         depth = (self.cells - 1).bit_length()
         return len(self.levels) * max(depth, 2 * (depth - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RatiosKept(Decision):
+    """The mean of each of some numbers, over the users who have it, is within the tolerance.
+
+    Of a vector on [-1, 1], whose first `pairs` components are the numbers and the next ones the
+    same with the other sign; users without a number have -1 at both. With A and B their means, the
+    share of users who have it is (A + B + 2) / 2, and its mean over them (A - B) / (A + B + 2). The
+    components after these are numbers that all users have, each to be within the tolerance.
+
+    Args:
+        pairs: at least 1; at most half of the values.
+        present: the promised share of users who have each number, at least.
+    """
+
+    pairs: int
+    present: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        Decision.__post_init__(self)
+        if not 1 <= 2 * self.pairs <= self.values or not 0 < self.present <= 1:
+            raise InvalidParameter(
+                f"decision: expected 1..{self.values // 2} pairs and a share in (0, 1], got"
+                f" {self.pairs} and {self.present}"
+            )
+
+    @property
+    def shown_by_values(self) -> bool:
+        """Return False: two components that are exact enough make a mean that need not be."""
+        return False

@@ -265,6 +265,13 @@ class SumLaw(NamedTuple):
     skew: float
 
 
+class RatioInterval(NamedTuple):
+    """Intervals of a number's mean over the users who have it, on [-1, 1], and of their share."""
+
+    mean: tuple[float, float]
+    share: tuple[float, float]
+
+
 class SamplingLaw(Protocol):
     """Interface of the law of an answer, over samples of users and the coins of their reports.
 
@@ -312,6 +319,17 @@ class SamplingLaw(Protocol):
 
     def scored(self) -> ScoredReports | None:
         """Return the reports with their scores; None but for a mean of users who have a number."""
+
+    def ratios(self, pairs: int) -> tuple[RatioInterval, ...] | None:
+        """Enclose the means of numbers that may be missing, which a VECTOR question asks.
+
+        Args:
+            pairs: numbers, asked as `RatiosKept` says.
+
+        Returns:
+            One per number; all hold together, and with the intervals of the other components. None
+            where the two components of a number were not told by users of their own each.
+        """
 
     def sum_law(
         self, weights: NDArray[np.float64], means: NDArray[np.float64], products: Ends

@@ -145,7 +145,7 @@ def _any(parts: tuple[T | None, ...]) -> tuple[T | None, ...] | None:
     population="unit-vectors",
     small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
 )
-@non_adaptive("mean-vector", version=3)
+@non_adaptive("mean-vector", version=4)
 def mean_vector(
     schema: Schema,
     columns: Columns = None,
@@ -170,13 +170,13 @@ def mean_vector(
     Utility: d values in one round. `linf`: every number is scaled to [-1, 1] by its own range, and
     every estimate within tau; with s of d numbers to each user, as the plan chooses, n x
     E||error||^2 is about d^2 / (s m_s^2) of half the squared ranges. A number that may be missing
-    is asked with its presence; if all may be, d is twice the number of fields, and a tolerance
-    takes 5 to 10 times the users of required ones or of missing="default". `l2`: the length of the
+    is asked as two components; if all may be, d is twice the number of fields, and a tolerance
+    takes 2 to 3 times the users of required ones or of missing="default". `l2`: the length of the
     error is below tau for vectors of length at most `bound`; where that has less variance, and from
     a few numbers on it has, one random codebook tells all of them, with PrivUnit's
     n x E||error||^2: d bound^2 times 25, 6.33, 1.61, .44 and .135 at eps .5, 1, 2, 4 and 8.
 
-    There are 1..1024 columns, 512 with their presences. `bound` and `tau` are in real units. For
+    There are 1..1024 columns, 512 if all may be missing. `bound` and `tau` are in real units. For
     `l2` the bound is a promise: a vector that is longer counts as drawn back to it by a codebook,
     and as clipped number by number by sign patterns. By default missing values are excluded for
     `linf`. For `l2` users without a field count as the middle of its range, in no other way.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from askance_aggregator.learners.learning import Answer, Question
+from askance_aggregator.learners.decisions import RatiosKept
+from askance_aggregator.learners.learning import Answer, Question, RatioInterval
 from askance_aggregator.learners.missing import MissingShare, RequiredDefault
 from askance_aggregator.queries import clip, round_to, vector
 from askance_client.errors import InvalidParameter
@@ -72,11 +73,6 @@ class Scaled:
         scaled = above * constant(self.factor, self.bits) - 1
         return round_to(scaled, _GRID) if scaled.frac > _GRID else scaled
 
-    @property
-    def presence(self) -> Expression:
-        """1 for every record that has the number."""
-        return self.number <= self.high
-
     def at(self, value: float) -> float:
         """The number in real units."""
         return float(self.low) + (value + 1) / float(self.factor)
@@ -99,9 +95,11 @@ class Decoded(NamedTuple):
 class ScaledVector:
     """Numbers asked as one vector on [-1, 1].
 
-    Where missing values are excluded, each is followed by its presence, and users without it answer
-    -1 to both: with A and S the means of the two, q = (1 + S) / 2 is the share of users who have
-    the number and (A + 1) / q - 1 its mean over those.
+    A number whose missing values are excluded is asked as two components, the number and the same
+    with the other sign, and users without it answer -1 to both (`RatiosKept`): with A and B the
+    means of the two, (A + B + 2) / 2 is the share of users who have the number and
+    (A - B) / (A + B + 2) its mean over those. The first components of all such numbers come first,
+    then the second ones, then the other numbers.
 
     Args:
         excluded: for each number, whether users without it are left out of its mean.
@@ -119,26 +117,27 @@ class ScaledVector:
 
     def question(self, tau: Fraction | None) -> Question:
         """The question; each number within tau in real units, if the promise holds."""
-        components = []
-        for number, excluded in zip(self.numbers, self.excluded, strict=True):
-            components += [number.component, number.presence][: 1 + excluded]
+        paired = [each.component for each in self._apart(True)]
+        components = [
+            *paired,
+            *(-component for component in paired),
+            *(each.component for each in self._apart(False)),
+        ]
         if len(components) > MAX_COMPONENTS:
             raise InvalidParameter(
-                f"mean-vector expects at most {MAX_COMPONENTS // 2} fields with their presences,"
+                f"mean-vector expects at most {MAX_COMPONENTS // 2} fields that may be missing,"
                 f" got {len(self.numbers)}: name fewer columns or set missing=default"
             )
         grid = max(each.frac for each in components)
-        return Question(vector(components, -1, 1, self.default, grid), self._tolerance(tau))
+        query = vector(components, -1, 1, self.default, grid)
+        tightest = None if tau is None else tau * min(each.factor for each in self.numbers)
+        decision = RatiosKept(len(components), len(paired), self.present) if paired else None
+        return Question(query, tightest, decision=decision)
 
-    def _tolerance(self, tau: Fraction | None) -> Fraction | None:
-        """With A and S within t, a mean is off by less than 2 t / (q - t / 2)."""
-        if tau is None:
-            return None
-        tolerances = []
-        for number, excluded in zip(self.numbers, self.excluded, strict=True):
-            scaled = tau * number.factor
-            tolerances.append(scaled * self.present / (2 + scaled / 2) if excluded else scaled)
-        return min(tolerances)
+    def _apart(self, excluded: bool) -> list[Scaled]:
+        """Return the numbers whose missing values are excluded, or the others."""
+        pairs = zip(self.numbers, self.excluded, strict=True)
+        return [number for number, leaves in pairs if leaves is excluded]
 
     def required(self) -> tuple[RequiredDefault | None, ...]:
         """Return the default of each number that is required, in real units."""
@@ -153,29 +152,49 @@ class ScaledVector:
 
     def decoded(self, answer: Answer) -> tuple[Decoded, ...]:
         """The means in real units. Intervals hold together wherever the answer's do."""
-        rows = iter(zip(answer.values, answer.lows, answer.highs, strict=True))
+        rows = list(zip(answer.values, answer.lows, answer.highs, strict=True))
+        pairs = len(self._apart(True))
+        known = None if answer.law is None or not pairs else answer.law.ratios(pairs)
+        paired = list(zip(rows[:pairs], rows[pairs : 2 * pairs], strict=True))
+        ends = tuple(_enclosed(*each) for each in paired) if known is None else known
+        ratios = zip(paired, ends, strict=True)
+        others = iter(rows[2 * pairs :])
         found = []
-        for number, excluded in zip(self.numbers, self.excluded, strict=True):
-            value, low, high = next(rows)
-            if excluded:
-                found.append(_over_present(number, (value, low, high), next(rows)))
+        for number, leaves in zip(self.numbers, self.excluded, strict=True):
+            if leaves:
+                found.append(_over_present(number, *next(ratios)))
             else:
+                value, low, high = next(others)
                 found.append(
                     Decoded(number.at(value), number.within(low), number.within(high), None)
                 )
         return tuple(found)
 
 
+Component: TypeAlias = tuple[float, float, float]
+"""A component's value, and the low and the high end of its interval."""
+
+
+def _enclosed(one: Component, two: Component) -> RatioInterval:
+    """Enclose the mean and the share by the intervals of the two components."""
+    (_, first, last), (_, least, most) = ((1 + part for part in each) for each in (one, two))
+    first, least = max(first, 0.0), max(least, 0.0)
+    low = (first - most) / (first + most) if first + most > 0 else -1.0
+    high = (last - least) / (last + least) if last + least > 0 else 1.0
+    share = min((first + least) / 2, 1.0), min((last + most) / 2, 1.0)
+    return RatioInterval((low, high), share)
+
+
 def _over_present(
-    number: Scaled, scaled: tuple[float, float, float], presence: tuple[float, float, float]
+    number: Scaled, paired: tuple[Component, Component], ends: RatioInterval
 ) -> Decoded:
-    share, least, most = ((1 + part) / 2 for part in presence)
-    value, low, high = (1 + part for part in scaled)
-    mean = value / share - 1 if share > 0 else 0.0
-    missing = MissingShare(min(max(1 - share, 0.0), 1.0), 1 - most, 1 - least)
+    one, two = paired
+    above, beside = one[0] + 1, two[0] + 1
+    both = above + beside
+    mean = (above - beside) / both if both > 0 else 0.0
     return Decoded(
         number.within(mean),
-        number.within(low / most - 1 if most > 0 else -1.0),
-        number.within(high / least - 1 if least > 0 else 1.0),
-        missing,
+        number.within(ends.mean[0]),
+        number.within(ends.mean[1]),
+        MissingShare.outside(both / 2, *ends.share),
     )

@@ -10,6 +10,9 @@ eps grows. There is no third way: splitting eps over s components is a response 
 patterns, too, and of less agreement at the same loss. A vector whose components are asked of all
 users together (SPLIT) is one block.
 
+The two components of a number that may be missing (`RatiosKept`) are told by different users: the
+first ones of all such numbers are cut into blocks, the second ones alike, then the other numbers.
+
 Of a vector whose length is promised one codebook (`random_codebook`) may tell all components at
 once, with the variance of PrivUnit: it is asked whole where that has less variance.
 
@@ -30,7 +33,7 @@ from askance_aggregator.families import (
     hypercube_response,
     random_codebook,
 )
-from askance_aggregator.learners import Question
+from askance_aggregator.learners import Decision, Question, RatiosKept
 from askance_aggregator.queries import block_of
 from askance_client.queries import MAX_COMPONENTS, QueryKind
 from askance_client.randomizers import RandomCodebook
@@ -48,17 +51,28 @@ def blocks_of(question: Question, nano_nats: int) -> tuple[Question, ...]:
     """
     if question.query.kind is not QueryKind.VECTOR or codebook_for(question, nano_nats):
         return (question,)
-    components = question.query.components
-    parts = -(-components // block_size(components, nano_nats))
     return tuple(
         Question(
-            block_of(question.query, start, start + size),
+            block_of(question.query, first + start, first + start + size),
             question.tau,
             question.cell_mass,
-            decision=question.decision,
+            decision=decision,
         )
-        for start, size in laid_out(components, parts)
+        for first, components, decision in _runs(question)
+        for start, size in laid_out(components, -(-components // block_size(components, nano_nats)))
     )
+
+
+def _runs(question: Question) -> Iterator[tuple[int, int, Decision | None]]:
+    """Return the runs of components that are cut into blocks: start, length and decision."""
+    components, decision = question.query.components, question.decision
+    if not isinstance(decision, RatiosKept):
+        yield 0, components, decision
+        return
+    yield 0, decision.pairs, decision
+    yield decision.pairs, decision.pairs, decision
+    if components > 2 * decision.pairs:
+        yield 2 * decision.pairs, components - 2 * decision.pairs, None
 
 
 def codebook_for(question: Question, nano_nats: int) -> RandomCodebook | None:

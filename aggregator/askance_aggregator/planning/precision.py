@@ -29,13 +29,14 @@ from askance_aggregator.families import (
     shares_for,
     signed_for,
 )
-from askance_aggregator.learners import Crossing, Question, SharesKept
+from askance_aggregator.learners import Crossing, Question, RatiosKept, SharesKept
 from askance_aggregator.planning.blocks import codebook_for
 from askance_aggregator.planning.cells import Binomial, JointShares
 from askance_aggregator.planning.crossing import Crossed
 from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import designed_tail, figure
 from askance_aggregator.planning.present import present_tail, present_variance
+from askance_aggregator.planning.ratios import Ratios
 from askance_aggregator.planning.scored import Scored
 from askance_aggregator.planning.tails import Failure, Tail
 from askance_aggregator.planning.ternary import Ternary
@@ -142,6 +143,8 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
     check_suits(question, randomizer)
     if isinstance(question.decision, Crossing):
         return _crossed(question, question.decision, randomizer)
+    if isinstance(question.decision, RatiosKept):
+        return _of_ratios(question, question.decision, randomizer)
     of_value = _value_tail(question, randomizer, decode)
     if isinstance(question.decision, SharesKept) and isinstance(of_value, JointShares):
         return replace(of_value, values=question.decision.values)
@@ -191,6 +194,17 @@ def _crossed(question: Question, decision: Crossing, randomizer: Randomizer) -> 
     raise InvalidParameter(
         f"a level that sums of shares pass: expected k-ary response, got {randomizer.name}"
     )
+
+
+def _of_ratios(question: Question, decision: RatiosKept, randomizer: Randomizer) -> Ratios:
+    """Make the tail of a number's mean, one of whose two components is in this block."""
+    rates = family_of(randomizer).inclusion(0)
+    if rates is None or question.values > decision.pairs:
+        raise InvalidParameter(
+            "a mean over the users who have a number: expected its two components told by sign"
+            f" patterns of different users, got {randomizer.name} of {question.values} components"
+        )
+    return Ratios(float(rates.own - rates.other), float(decision.present))
 
 
 def _of_pairs(family: Family[Any], mass: Fraction) -> Tail:

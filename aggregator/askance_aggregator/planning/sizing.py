@@ -35,7 +35,7 @@ from typing import NamedTuple, Protocol
 
 from askance_aggregator.estimation import Decode, known_scores, levels_of
 from askance_aggregator.families import TableFamily, best_for, family_of
-from askance_aggregator.learners import Allocation, Batch, Question
+from askance_aggregator.learners import Allocation, Batch, Question, RatiosKept
 from askance_aggregator.planning.blocks import blocks_of
 from askance_aggregator.planning.decided import miss_of
 from askance_aggregator.planning.designed import designed_for
@@ -452,11 +452,12 @@ def _limit(parts: Sequence[Sequence[Part]]) -> float | None:
 def _uninformed(pairs: Sequence[tuple[Question, float]]) -> Uninformed | None:
     """Return the first tolerance that the middle of the range keeps too; None: there is none.
 
-    A question with a decision is left out: it is planned for the conclusion, not for each value.
+    A question with another decision is left out: it is planned for a conclusion from all values.
     """
     for question, tau in pairs:
         middle = float(question.spread) / 2
-        if question.decision is None and tau >= middle:
+        of_each = question.decision is None or isinstance(question.decision, RatiosKept)
+        if of_each and tau >= middle:
             return Uninformed(tau, middle)
     return None
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.estimation import Decode, ReportsLaw, TalliedReports
-from askance_aggregator.learners import Answer, Answers, Batch, Crossing, Question
+from askance_aggregator.learners import Answer, Answers, Batch, Question
 from askance_aggregator.planning import GroupPlan, RoundPlan, prefixes, shares
 from askance_aggregator.studies.bounds import AnswerBounds, Heard, Sure, bounds_of
 from askance_aggregator.studies.tallies import Tally
@@ -262,8 +262,8 @@ class Waves:
         for index in self._open:
             question = self._questions[index].question
             answer = self._questions[index].answer(self._beta * share * question.values)
-            sums_count = isinstance(question.decision, Crossing) and question.values > 1
-            if question.tau is None or sums_count:  # no value's own interval shows it
+            decision = question.decision
+            if question.tau is None or not (decision is None or decision.shown_by_values):
                 continue
             if exact_enough(answer, question.tau):
                 exact.add(index)

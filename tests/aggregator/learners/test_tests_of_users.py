@@ -87,6 +87,9 @@ class NormalLaw:
     def scored(self) -> ScoredReports | None:
         return None
 
+    def ratios(self, pairs: int) -> None:
+        return None
+
     def sum_law(self, weights: object, means: object, products: object) -> None:
         return None
 

@@ -46,7 +46,7 @@ def first(learner: Learner[object]) -> Query:
         (
             first(learners.mean_vector(SCHEMA, columns="age")),
             "Which signs have 2 numbers, from -1 to 1: vector((((age - 17) * 3591/131072) - 1),"
-            " (age <= 90))?",
+            " -(((age - 17) * 3591/131072) - 1))?",
         ),
     ],
 )

@@ -39,6 +39,12 @@ def test_the_page_of_papers_has_a_row_for_each_planted_defect() -> None:
             )
 
 
+@pytest.mark.parametrize(("name", "defect"), CASES)
+def test_a_planted_defect_has_its_place(name: str, defect: Defect) -> None:
+    owner, attribute = defect.owner
+    assert hasattr(owner, attribute), f"{name}: {defect.place}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DEFECTS)
 def test_it_holds_without_a_defect(name: str) -> None:

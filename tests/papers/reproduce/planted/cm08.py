@@ -66,7 +66,7 @@ DEFECTS: Defects = {
         Defect("the printed length", f"{_MECHANISMS}:_noise", _laplace_length),
         Defect(
             "no change of variables",
-            f"{CURATOR}.logistic.calibration:_factor",
+            f"{_MECHANISMS}:_factor",
             lambda honest: lambda *given: 0.0,
         ),
     ),

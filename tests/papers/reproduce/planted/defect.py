@@ -30,14 +30,20 @@ class Defect:
     place: str
     wrong: Wrong
 
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """Replace the attribute while the context lasts."""
+    @property
+    def owner(self) -> tuple[Any, str]:
+        """The module or class with the attribute, and the attribute's name."""
         module, _, path = self.place.partition(":")
         owner: Any = import_module(module)
         *outer, name = path.split(".")
         for part in outer:
             owner = getattr(owner, part)
+        return owner, name
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Replace the attribute while the context lasts."""
+        owner, name = self.owner
         with mock.patch.object(owner, name, self.wrong(getattr(owner, name))):
             yield
 

@@ -19,7 +19,7 @@ _UNCHARGED = Defect(
     lambda honest: lambda plan: (),
 )
 _SEARCH_VARIANCE = f"{CURATOR}.synopsis.small_databases:NoisySearchGenerator.variance"
-_GAUSSIAN = f"{CURATOR}.synopsis.base_generators:discrete_gaussian"
+_GAUSSIAN = f"{CURATOR}.synopsis.boosting:discrete_gaussian"
 _COMPOSITION = "askance_aggregator.composition"
 
 DEFECTS: Defects = {
@@ -60,7 +60,7 @@ DEFECTS: Defects = {
         ),
         Defect(
             "deltas that are not summed",
-            f"{_COMPOSITION}.totals:EventCounts.sum_of_deltas",
+            f"{_COMPOSITION}.events:EventCounts.sum_of_deltas",
             lambda honest: lambda totals: Fraction(0),
         ),
     ),
@@ -122,7 +122,7 @@ DEFECTS: Defects = {
     "boosting": (
         Defect(
             "a sixteenth of the Gaussian variance in boosting",
-            f"{CURATOR}.synopsis.base_generators:discrete_gaussian",
+            f"{CURATOR}.synopsis.boosting:discrete_gaussian",
             argument_times(1, Fraction(1, 16)),
         ),
         Defect(

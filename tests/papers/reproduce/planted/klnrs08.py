@@ -6,9 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from askance_papers.curator import parity
+from askance_papers.curator.gf2 import solve
 from tests.papers.reproduce.planted.defect import (
     CURATOR,
     ORACLES,
@@ -83,14 +86,24 @@ def _forty_betas(honest: Any) -> Any:
 def _solved_hastily(honest: Any) -> Any:
     """Solve a system; where one unknown is left, set it to 0."""
 
-    def solve(rows: Any, d: int) -> Any:
+    def solved(rows: Any, d: int) -> Any:
         found = honest(rows, d)
         if found is None or found.rank != 1:
             return found
         zero = np.array([[1 << 1 - int(found.pivots[0])]], dtype=np.uint64)
         return honest(np.concatenate([rows, zero]), d)
 
-    return solve
+    return solved
+
+
+def _law_of_hasty_solutions(honest: Any) -> Any:
+    """Enumerate the law by `_solved_hastily`; the learner, in the same module, solves honestly."""
+
+    def law(*given: Any) -> Any:
+        with mock.patch.object(parity, "solve", _solved_hastily(solve)):
+            return honest(*given)
+
+    return law
 
 
 def _smallest_domain(honest: Any) -> Any:
@@ -261,7 +274,7 @@ DEFECTS: Defects = {
     "parity": (
         Defect(
             "examples kept three tenths more often",
-            f"{CURATOR}.parity.learner:happens",
+            f"{CURATOR}.parity:happens",
             _kept_more_often,
         ),
         Defect(
@@ -276,8 +289,8 @@ DEFECTS: Defects = {
         ),
         Defect(
             "claims on an example that fixes two unknowns",
-            f"{CURATOR}.parity.law:solve",
-            _solved_hastily,
+            f"{REPRODUCE}.klnrs08.parity:law",
+            _law_of_hasty_solutions,
         ),
     ),
 }

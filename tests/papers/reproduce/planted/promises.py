@@ -169,7 +169,7 @@ def _one_sample_for_all(honest: Any) -> Any:
 
 def _shared_coins(_: Any) -> Any:
     """Keep the same examples in all runs of a release."""
-    learner = import_module(f"{CURATOR}.parity.learner")
+    learner = import_module(f"{CURATOR}.parity")
 
     def release(mechanism: Any, examples: Any, words: Any) -> Any:
         kept = learner.happens(words, mechanism.keep, len(examples))
@@ -348,7 +348,7 @@ PROMISES: Mapping[Promise, Mapping[str, Sequence[Defect]]] = {
         "parity": [
             Defect(
                 "runs that keep the same examples",
-                f"{CURATOR}.parity.learner:PrivateParity.release",
+                f"{CURATOR}.parity:PrivateParity.release",
                 _shared_coins,
             ),
         ],
@@ -415,7 +415,7 @@ PROMISES: Mapping[Promise, Mapping[str, Sequence[Defect]]] = {
         "corollary-4.6": [
             Defect(
                 "a curator with half of its examples",
-                f"{CURATOR}.parity.sizes:ceil",
+                f"{CURATOR}.parity:ceil",
                 lambda honest: lambda needed: ceil(needed / 2),
             ),
         ],

@@ -161,12 +161,14 @@ class Passages:
 
     def _flush(self) -> None:
         """Send what was not sent yet, as far as there is room; the rest goes with what follows."""
-        with suppress(BlockingIOError):
-            try:
-                sent = self._control.send(self._unsent, socket.MSG_DONTWAIT)
-                del self._unsent[:sent]
-            except (BrokenPipeError, ConnectionResetError):  # the process has ended
-                self._unsent.clear()
+        try:
+            sent = self._control.send(self._unsent, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:  # the process has ended, and its socket may be closed
+            self._unsent.clear()
+        else:
+            del self._unsent[:sent]
 
     def _started(self) -> subprocess.Popen[bytes]:
         own, other = socket.socketpair()
@@ -210,6 +212,8 @@ class Passages:
                 time.sleep(_AGAIN_S)
                 try:
                     self._process = self._started()
+                    if self._stopping:  # what `stop` has closed was the one before it
+                        self._control.close()
                     break
                 except (OSError, StoreError) as error:  # no memory or descriptor: tried again
                     _LOG.error("the valve was not started", exc_info=error)

@@ -90,12 +90,15 @@ class ValveSettings:
       first_byte_s: seconds after which a connection that has said nothing is closed.
       settled_s: seconds after which the service hangs up on a caller that has not acknowledged its
         settings.
+      unread_s: seconds after which a caller that takes nothing of what is sent to it is gone. Linux
+        alone.
     """
 
     paces: Paces = field(default_factory=Paces)
     connections: int = 50_000
     first_byte_s: float = 10.0
     settled_s: float = 3.0
+    unread_s: float = 20.0
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -119,14 +122,14 @@ class Passage:
 
     @property
     def name(self) -> str:
-        """The name of its socket."""
+        """The name of its socket, in the folder of the service's."""
         return f"{_NAME}-{self.number}-{self.address.packed.hex()}-{self.port}"
 
     @classmethod
     def of_peer(cls, peer: str) -> Passage | None:
         """Read what gRPC names a call's peer; None: it did not come through a valve."""
-        kind, *words = peer.rpartition("/")[2].split("-")
-        if kind != _NAME or len(words) != 3 or not peer.startswith("unix:"):
+        kind, *words = peer.split("-")
+        if kind != f"unix:{_NAME}" or len(words) != 3:
             return None
         number, packed, port = words
         return cls(int(number), ip_address(bytes.fromhex(packed)), int(port))
@@ -190,7 +193,8 @@ class _Caller(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count a connection, and wait for its first byte."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
-        address, port, *_ = self._transport.get_extra_info("peername")
+        # None: it was reset before it was accepted.
+        address, port, *_ = self._transport.get_extra_info("peername") or ("", 0)
         found = read_ip(address)
         if found is None or not self._valve.add(self, found, port):
             self._transport.abort()
@@ -354,7 +358,7 @@ class _Holder:
 class Valve(asyncio.Protocol):
     """Connections of a valve, and its talk with the service."""
 
-    def __init__(self, inner: Path, settings: ValveSettings) -> None:
+    def __init__(self, inner: str, settings: ValveSettings) -> None:
         self.loop = asyncio.get_running_loop()
         self.settings = settings
         self.room = memoryview(bytearray(_CHUNK))
@@ -395,16 +399,15 @@ class Valve(asyncio.Protocol):
     def dial(self, passage: Passage) -> socket.socket:
         """Connect to the service by a socket with the passage's name; raises OSError."""
         connection = socket.socket(socket.AF_UNIX)
-        bound = self._inner.with_name(passage.name)
         try:
             connection.setblocking(False)
-            connection.bind(str(bound))
-            connection.connect(str(self._inner))
+            connection.bind(passage.name)
+            connection.connect(self._inner)
         except OSError:
             connection.close()
             raise
         finally:
-            bound.unlink(missing_ok=True)
+            Path(passage.name).unlink(missing_ok=True)
         return connection
 
     def work(self, coroutine: Any) -> None:
@@ -489,10 +492,17 @@ async def serve(
 ) -> None:
     """Pass connections on until the service ends."""
     loop = asyncio.get_running_loop()
-    valve = Valve(inner, settings)
+    os.chdir(inner.parent)  # the path of a socket has a hundred bytes: names alone fit anywhere
+    valve = Valve(inner.name, settings)
     listening.setblocking(False)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
-    server = await loop.create_server(lambda: _Caller(valve), sock=listening)
+    if sys.platform.startswith("linux"):  # as gRPC does for its own
+        unread_ms = round(settings.unread_s * 1_000)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
+    # asyncio listens anew, by default with a backlog of 100: many call at once after a restart.
+    server = await loop.create_server(
+        lambda: _Caller(valve), sock=listening, backlog=socket.SOMAXCONN
+    )
     await loop.create_unix_connection(lambda: valve, sock=control)
     await server.serve_forever()
 

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -223,13 +226,106 @@ def test_a_valve_that_has_ended_is_started_again() -> None:
         assert second.number in known
 
 
+@contextmanager
+def suspended(reached: Reached) -> Iterator[None]:
+    """A valve that accepts nothing for a while."""
+    os.kill(reached.passages.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(reached.passages.pid, signal.SIGCONT)
+
+
+def test_a_connection_that_is_reset_before_it_is_accepted_leaves_no_trace(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Each left a traceback in the log."""
+    with valve(ValveSettings(PACES)) as reached:
+        with suspended(reached):
+            caller = reached.dial()
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            caller.sendall(b"call")
+            caller.close()
+        _, taken, _ = reached.sent(b"call")
+        assert read_until_quiet(taken) == b"call"
+    assert capfd.readouterr().err == ""
+
+
+def test_callers_wait_for_a_busy_valve() -> None:
+    """After 100 the packets of further callers were dropped: they called again seconds later."""
+    with valve(ValveSettings(PACES)) as reached, suspended(reached):
+        for _ in range(300):
+            reached.dial()
+
+
+def test_the_folder_of_temporary_files_may_have_a_long_name(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers waited for ever, as the paths of their sockets were too long."""
+    room = 90 - len(str(tmp_path_factory.getbasetemp()))
+    folder = tmp_path_factory.mktemp("a" * max(1, room - len("/0/askance-12345678/devices")))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with valve(ValveSettings(PACES)) as reached:
+        _, taken, _ = reached.sent(b"call")
+        assert read_until_quiet(taken) == b"call"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit on unread bytes")
+def test_a_caller_that_takes_nothing_is_gone() -> None:
+    """One whose connection the service had ended stayed for as long as it wished."""
+    with valve(replace(ValveSettings(PACES), unread_s=0.5)) as reached:
+        _, taken, passage = reached.sent(b"call")
+        taken.settimeout(1)
+        with suppress(TimeoutError, ConnectionError):
+            taken.sendall(bytes(1 << 25))
+        taken.close()
+        end_s = time.monotonic() + 20
+        while passage.number in {one.number for one in reached.passages.connections()}:
+            assert time.monotonic() < end_s
+            time.sleep(0.1)
+
+
+def test_commands_while_no_valve_runs_are_lost() -> None:
+    """They raised in the guard's look and in the service's event loop."""
+    with valve(ValveSettings(PACES)) as reached:
+        os.kill(reached.passages.pid, signal.SIGKILL)
+        end_s = time.monotonic() + 0.3
+        while time.monotonic() < end_s:
+            reached.passages.end([1])
+            time.sleep(0.005)
+
+
+def test_a_valve_that_is_started_while_the_service_stops_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Passages._started
+    with valve(ValveSettings(PACES)) as reached:
+        passages, stops = reached.passages, Thread(target=reached.passages.stop)
+
+        def started(_: Passages) -> subprocess.Popen[bytes]:
+            stops.start()
+            time.sleep(0.2)  # it has closed the socket of the one before
+            return start(passages)
+
+        monkeypatch.setattr(Passages, "_started", started)
+        before = passages.pid
+        os.kill(before, signal.SIGKILL)
+        while passages.pid == before:
+            time.sleep(0.01)
+        stops.join(5)
+        assert not stops.is_alive()
+        with pytest.raises(ProcessLookupError):
+            os.kill(passages.pid, 0)
+        monkeypatch.setattr(Passages, "stop", lambda _: None)  # it was called
+
+
 @pytest.mark.parametrize(
     ("address", "peer"),
     [("192.0.2.7", "ipv4:192.0.2.7:4711"), ("2001:db8::7", "ipv6:%5B2001:db8::7%5D:4711")],
 )
 def test_a_connection_states_its_caller(address: str, peer: str) -> None:
     passage = Passage(12, ip_address(address), 4711)
-    assert Passage.of_peer(f"unix:/tmp/folder/{passage.name}") == passage
+    assert Passage.of_peer(f"unix:{passage.name}") == passage
     assert passage.peer() == peer
     assert address_of(passage.peer()) == ip_address(address)
 

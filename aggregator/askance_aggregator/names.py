@@ -86,15 +86,32 @@ def field_called(column: str, fields: Container[str]) -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a list with commas; a name with a comma stands in quotes."""
-    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
+    """Return the names in a list with commas; a name with a comma stands in quotes.
+
+    Raises:
+        InvalidParameter: a line ends outside quotes, or a name is longer than 128 KiB.
+    """
+    try:
+        return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
+    except csv.Error as error:
+        raise InvalidParameter(
+            f"expected names with commas between them, got {value_text(text)}: {error}"
+        ) from None
 
 
 def names_text(names: Iterable[str]) -> str:
-    """Return names as the list with commas that `names_in` reads."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()
+    """Return names as the list with commas that `names_in` reads.
+
+    Raises:
+        InvalidParameter: a name begins or ends with a space, which `names_in` leaves out.
+    """
+    text, end = io.StringIO(), "\r\n"  # both are then quoted
+    row = [*names]
+    for name in row:
+        if name != name.strip():
+            raise InvalidParameter(f"expected no space at its ends, got {value_text(name)}")
+    csv.writer(text, lineterminator=end).writerow(row)
+    return text.getvalue().removesuffix(end)
 
 
 def fields_called(text: str, fields: Container[str]) -> str:

@@ -58,7 +58,7 @@ from askance_client.queries import Bits, Category, Expression, Integer, Query, S
 from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_BITS, WORD
 from askance_client.records import NOTHING
-from askance_client.records.tables import HASH_BITS, TEXT_BYTES, TEXT_WIDTH, text_bits
+from askance_client.records.tables import HASH_BITS, TEXT_BYTES, TEXT_WIDTH, is_missing, text_bits
 
 MAX_PREFIXES = 256
 """In one question: of 256 bits each they are about 25 kB of a request."""
@@ -137,8 +137,10 @@ class Domain:
         if isinstance(kind, Category) and value in kind.indices:
             return kind.indices[value]
         if self.of_texts:
-            return int(text_bits(value), 2)
-        if isinstance(kind, Bits):
+            expected = "texts that do not stand for a missing value"
+            if not is_missing(value):
+                return int(text_bits(value), 2)
+        elif isinstance(kind, Bits):
             expected = f"texts of {kind.width} characters 0 and 1"
             if len(value) == kind.width and {*value} <= {"0", "1"}:
                 return int(value, 2)
@@ -429,8 +431,7 @@ class HeavyHitters(JsonObject):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON; without a list of candidates it has no key `others`."""
-        found = written(self)
-        return {key: part for key, part in found.items() if key != "others" or part is not None}
+        return {key: one for key, one in written(self).items() if (key, one) != ("others", None)}
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row per value; none if no value is frequent."""
@@ -631,8 +632,7 @@ def heavy_hitters(
     Raises:
         InvalidParameter: no such field (256 bits at most: texts of 32 bytes), a threshold outside
             (0, 1), tau not below it by 1/256 at least, too many cells, bits beside candidates, or
-            candidates that are none, more than 10,000, of more than 200,000 bytes or no
-            values of the field.
+            candidates that are none, too many, too long or no values of the field.
 
     Source: prefix trees over statistical queries: the interactive local model of KLNRS08 section 5.
 
@@ -671,8 +671,7 @@ def _among(
             f"candidates: expected at most {_LIST_BYTES:,} bytes of text, got {size:,}"
         )
     names = dict(sorted((domain.bits_of(name), name) for name in candidates))
-    query = domain.among([*names])
-    values = [*names.values()]
+    query, values = domain.among([*names]), [*names.values()]
 
     def learning() -> Learning[HeavyHitters]:
         (answer,) = yield Batch([Question(query, tau=tau, decision=SharesKept(query.cells))])
@@ -839,8 +838,9 @@ def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessme
     listed = learner.parameters.get("candidates")
     if listed is not None:
         domain = Domain(users.schema, hypothesis.column)
-        named = {name: domain.named_bits(domain.bits_of(name)) for name in names_in(listed)}
-        shares = {name: shares[value] for name, value in named.items() if value in shares}
+        listing = sorted((domain.bits_of(name), name) for name in names_in(listed))
+        named = {domain.named_bits(bits): name for bits, name in listing}  # as `_among` names them
+        shares = {name: shares[value] for value, name in named.items() if value in shares}
     threshold, given = hypothesis.threshold, learner.parameters.get("tau")
     tau = hypothesis.within or 0.0 if given is None else Fraction(given)
     found = [item.value for item in hypothesis.found]

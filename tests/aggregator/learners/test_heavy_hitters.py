@@ -567,6 +567,9 @@ class TestCandidates:
             (Integer(0, 9), ["1.5"], "expected whole numbers of 0 to 9, got '1.5'"),
             (Bits(3), ["0120"], "expected texts of 3 characters 0 and 1, got '0120'"),
             (Integer(0, 9), 7, "expected a list of values, got 7"),
+            (Bits(288), ["Bern", "NA"], "do not stand for a missing value, got 'NA'"),
+            (Bits(288), ["Bern "], "expected no space at its ends, got 'Bern '"),
+            (Bits(288), ["x" * 150_000], "expected names with commas between them"),
         ],
     )
     def test_a_list_that_cannot_be_asked_about_is_refused(
@@ -574,6 +577,21 @@ class TestCandidates:
     ) -> None:
         with pytest.raises(InvalidParameter, match=message):
             heavy_hitters(Schema("s", 1, value=field), "value", candidates=candidates)
+
+    @pytest.mark.parametrize("text", ["a\nb", "a\r\nb", '"', "a, b", "'", '"\n"'])
+    def test_texts_of_several_lines_are_candidates(self, text: str) -> None:
+        learner = heavy_hitters(TEXT, "town", "1/4", tau="1/8", candidates=["Oslo", text])
+        found = learn(learner, by_text([text] * 3 + ["Oslo"]))
+        assert [item.value for item in found.found] == [text, "Oslo"]
+
+    def test_one_value_in_two_forms_is_judged_once(self) -> None:
+        """The form that the result does not have was counted as missed."""
+        people = Population.from_arrow(
+            {"age": [7] * 1_500 + [8] * 500}, Schema("s", 1, age=Integer(0, 9))
+        )
+        learner = heavy_hitters("age", threshold="1/2", candidates=["7", "7.0", "07"])
+        result = simulate(learner, people, epsilon=4, seed=5, fleet="columns")
+        assert result.to_json()["details"]["missed"] == []
 
     def test_bits_of_a_round_go_with_no_list(self) -> None:
         with pytest.raises(InvalidParameter, match="bits: expected none with candidates, got 4"):

@@ -239,7 +239,7 @@ def suspended(reached: Reached) -> Iterator[None]:
 def test_a_connection_that_is_reset_before_it_is_accepted_leaves_no_trace(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Each left a traceback in the log."""
+    """A reset left a traceback in the log."""
     with valve(ValveSettings(PACES)) as reached:
         with suspended(reached):
             caller = reached.dial()
@@ -272,7 +272,7 @@ def test_the_folder_of_temporary_files_may_have_a_long_name(
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limit on unread bytes")
 def test_a_caller_that_takes_nothing_is_gone() -> None:
-    """One whose connection the service had ended stayed for as long as it wished."""
+    """A connection that the service had ended stayed as long as its caller."""
     with valve(replace(ValveSettings(PACES), unread_s=0.5)) as reached:
         _, taken, passage = reached.sent(b"call")
         taken.settimeout(1)
@@ -286,7 +286,7 @@ def test_a_caller_that_takes_nothing_is_gone() -> None:
 
 
 def test_commands_while_no_valve_runs_are_lost() -> None:
-    """They raised in the guard's look and in the service's event loop."""
+    """Commands raised in the look of the guard and in the event loop."""
     with valve(ValveSettings(PACES)) as reached:
         os.kill(reached.passages.pid, signal.SIGKILL)
         end_s = time.monotonic() + 0.3

@@ -216,7 +216,7 @@ def spent(norm: float, c: float, intercept: bool, epsilon: float) -> Spent:
 
         eps' (1 + s)/2 + ln(1 + s (1 - s) leverage),   leverage = R^2 / N,
 
-    (`calibration` in askance_papers.curator.logistic has the argument). An intercept is a
+    (`mechanisms` in askance_papers.curator.logistic has the argument). An intercept is a
     constant 1 in every row; it is regularised by what the mechanism adds, and by nothing else.
     """
     length, alpha = math.hypot(norm, 1) if intercept else norm, 1 / c

@@ -206,3 +206,25 @@ def test_the_glossary_names_code_that_exists() -> None:
         if importlib.util.find_spec(name if last.islower() else module) is None:
             pytest.fail(f"docs/glossary.md: expected a module, got {name}")
         assert last.islower() or hasattr(importlib.import_module(module), last), name
+
+
+def names_in_code(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names in the code of files."""
+    for name in names:
+        source = (ROOT / name).read_text(encoding="utf-8")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.NAME:
+                yield token.string
+
+
+def test_a_package_names_modules_that_exist() -> None:
+    """Single words in backticks are modules, or names of the code."""
+    files = [name for name in tracked(".py") if not name.startswith("tests/")]
+    known = {part for name in files for part in Path(name).with_suffix("").parts}
+    known |= {*names_in_code(files), "postgres"}  # a container's user
+    faults = []
+    for name in files:
+        if name.endswith("__init__.py"):
+            text = ast.get_docstring(ast.parse((ROOT / name).read_text(encoding="utf-8"))) or ""
+            faults += [f"{name}: {word}" for word in {*re.findall(r"`([a-z_]+)`", text)} - known]
+    assert not faults, "\n".join(faults)

@@ -359,7 +359,7 @@ class HeavyHitter(JsonObject):
     """A frequent value.
 
     Args:
-        value: text of 0 and 1, a whole number or a label (see `prefixes`).
+        value: text of 0 and 1, a whole number or a label, as in the table of this module.
         estimate: its raw share, from the last round's users alone.
         low: of the interval that holds jointly with all others.
     """
@@ -602,7 +602,7 @@ def heavy_hitters(
 ) -> Adaptive[HeavyHitters]:
     """The values that many have, among more values than could be asked about one by one.
 
-    A value is a string of bits (`prefixes`). Each round asks one categorical question of fresh
+    A value is a string of bits (the table of this module). Each round asks one categorical question of fresh
     users: which of the prefixes that are left does your value begin with, and how does it go on
     for `bits` bits (the first round: for as many more as make its cells no more than the later
     ones'); else "other". Prefixes of an estimated share below the threshold are dropped.

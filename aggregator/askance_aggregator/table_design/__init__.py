@@ -12,7 +12,7 @@ Rules of the package:
 Theory of operation: on a grid of inputs and given decode values a_y, the table Q[y | x] that is
 best by an objective (`objectives`) is a linear program (`programme`): rows sum to 1, means are the
 grid, columns stay within e^eps. Its prices name better decode values, and bound what any table
-attains (`duals`); the two alternate until they meet (`refinement`). Beyond 4 nats prices and values
+attains (`Dual`); the two alternate until they meet (`refinement`). Beyond 4 nats prices and values
 come from a convex program over intervals of levels (`refinement`), and the table, of up to 720
 levels, from a linear program over windows of levels (`refinement`). The floats become integers with
 the ratio of every column kept (`integers`), and since those are not quite unbiased, the grid is

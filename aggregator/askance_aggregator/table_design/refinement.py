@@ -3,13 +3,13 @@
 The linear program over windows: the best table whose symbols are likely at few levels.
 
 Where e^eps is large, the best table has each symbol likely on a window of levels, those at which
-its price is negative (`duals`). So the table is a sum of columns, each a decode value with a
+its price is negative (`Dual`). So the table is a sum of columns, each a decode value with a
 window, and the program has a variable per column and none per entry. Some hundred levels take
 seconds, where a program of entries would take minutes.
 
 Prices of a worst-case objective, and decode values, by a barrier method over intervals.
 
-At its best a symbol is likely at the levels of an interval and unlikely at all others (`duals`:
+At its best a symbol is likely at the levels of an interval and unlikely at all others (`Dual`:
 where a price is negative). With W_s the weight of the symbol of an interval s and b_s = W_s a_s for
 its decode value, rows and means are linear in (W, b), and a second moment is the sum of b_s^2 / W_s
 times a likelihood: the best table over all intervals and decode values is a convex program, with as

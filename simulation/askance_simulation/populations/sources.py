@@ -303,7 +303,7 @@ class DataSet:
     make: Callable[[], Rows]
 
     def table(self) -> Table:
-        """Return the records as those of a file are returned (see `files.read_file`)."""
+        """Return the records as those of a file are returned (see `read_file`)."""
         return Table(Path(self.name), self.columns, self.columns, self.make())
 
 

@@ -358,7 +358,7 @@ def records_of(
     categories: Collection[str] = (),
     suits: Suits | None = None,
 ) -> TableRecords:
-    """Encode the rows of a table (see `files.read_file`) on the grid of a schema.
+    """Encode the rows of a table (see `sources.read_file`) on the grid of a schema.
 
     Without a schema one is inferred: whole numbers, then numbers, then categories, bounds and
     labels taken from the file; truth values of a Parquet file are bits. Those are facts about the

@@ -61,7 +61,7 @@ class Watched:
 
 
 def written(value: str | int, field: Field) -> str:
-    """Return the value's bits, the most significant first, by the rules of `prefixes`."""
+    """Return the value's bits, the most significant first, by the rules of `heavy_hitters`."""
     if isinstance(field, Bits):
         return str(value)
     if isinstance(field, Integer):

@@ -5,7 +5,7 @@ headers `webhook-id`, `webhook-timestamp` and `webhook-signature`; libraries for
 
 Theory of operation. The transaction that ends a study queues the end for each receiver
 (`store.webhooks`). A thread per receiver claims the next end that is due, makes the message
-(`messages`) and hands it to a process of its own (`sender`, the program `__main__`), which opens
+(`messages`) and hands it to a process of its own (the program `__main__`), which opens
 the connection and reads the answer. The process that serves devices opens no connection to a
 receiver and reads no byte of one. It waits for the sending process no longer than the time limit,
 and ends it then. A thread waits for nothing that a study or a device waits for.

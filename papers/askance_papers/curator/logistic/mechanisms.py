@@ -325,7 +325,7 @@ class OutputPerturbation:
 class ObjectivePerturbation:
     """Releases the minimiser of the regularised loss plus a random linear term, shape (d,).
 
-    Privacy: epsilon-DP, replace-one, by the argument in `calibration`. It is the exact minimiser
+    Privacy: epsilon-DP, replace-one, by the argument of this module. It is the exact minimiser
     that is private: what is released is within 1e-10 / (lambda + Delta) of it, which is not
     accounted for, and the noise is continuous: not float-safe.
     Utility: the tilt has a mean norm of 2 kappa d/eps' beside a gradient of up to kappa n; better

@@ -471,7 +471,7 @@ def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
     settings = Settings(handshake_s=3.0, guard=ConnectionLimits())
     with AggregatorServer.start(store, settings=settings) as server:
         caller = dial(server.port, "127.0.0.1")
-        caller.settimeout(60)
+        caller.settimeout(20)  # of its own gRPC hangs up after 60 s
         caller.sendall(HEADERS)
         assert caller.recv(9)[3] == 4  # gRPC's settings
         if acknowledged:

@@ -171,7 +171,7 @@ def mean_vector(
     every estimate within tau; with s of d numbers to each user, as the plan chooses, n x
     E||error||^2 is about d^2 / (s m_s^2) of half the squared ranges. A number that may be missing
     is asked as two components; if all may be, d is twice the number of fields, and a tolerance
-    takes 2 to 3 times the users of required ones or of missing="default". `l2`: the length of the
+    takes up to twice the users of required ones or of missing="default". `l2`: the length of the
     error is below tau for vectors of length at most `bound`; where that has less variance, and from
     a few numbers on it has, one random codebook tells all of them, with PrivUnit's
     n x E||error||^2: d bound^2 times 25, 6.33, 1.61, .44 and .135 at eps .5, 1, 2, 4 and 8.

@@ -602,10 +602,10 @@ def heavy_hitters(
 ) -> Adaptive[HeavyHitters]:
     """The values that many have, among more values than could be asked about one by one.
 
-    A value is a string of bits (the table of this module). Each round asks one categorical question of fresh
-    users: which of the prefixes that are left does your value begin with, and how does it go on
-    for `bits` bits (the first round: for as many more as make its cells no more than the later
-    ones'); else "other". Prefixes of an estimated share below the threshold are dropped.
+    A value is a string of bits (the table of this module). Each round asks one categorical
+    question of fresh users: which of the prefixes that are left does your value begin with, and how
+    does it go on for `bits` bits (the first round: for as many more as make its cells no more than
+    the later ones'); else "other". Prefixes of an estimated share below the threshold are dropped.
 
     Utility: if every answer is within tau, every value with a share of at least threshold + tau
     is found and none with one of threshold - tau or less: a prefix has at least the share of each

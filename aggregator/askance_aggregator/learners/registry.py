@@ -521,8 +521,8 @@ def catalogued(
 ) -> Catalogued:
     """List a learner in the catalogue; decorates the function that makes it.
 
-    The function can then be called without its schema: see `schema_later`. For the other arguments see
-    `LearnerEntry`. Name and version are those of `adaptive` or `non_adaptive`, on the decorated
+    The function can then be called without its schema: see `schema_later`. For the other arguments
+    see `LearnerEntry`. Name and version are those of `adaptive` or `non_adaptive`, on the decorated
     function or on `made_by`, which it calls. An entry point of a distribution of its own refers to
     the decorated function.
     """

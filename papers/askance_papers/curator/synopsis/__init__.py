@@ -4,9 +4,9 @@ Rules of the package:
 
 - Data are a histogram over a finite universe; true answers are whole numbers of a stated unit,
   computed exactly, and what replacing a record does to them is counted in the same units.
-- Only two things touch the data: answers with exact discrete noise (`boosting`, `independent`, `mwem`,
-  `small_databases`) and exact draws of queries or databases (`sampling`). Both are events. Fitting,
-  medians and synthetic tables are made of what was released; there floats are welcome.
+- Only two things touch the data: answers with exact discrete noise (`boosting`, `independent`,
+  `mwem`, `small_databases`) and exact draws of queries or databases (`sampling`). Both are events.
+  Fitting, medians and synthetic tables are made of what was released; there floats are welcome.
 - What is checked is checked before the first word is drawn.
 - Base generators and answerers are interfaces, so the same Figure 1 runs on a curator's
   histogram, on small databases, and on a fleet.

@@ -33,6 +33,7 @@ HEALTH = "grpc.health.v1.Health"
 INSIDER = Identity(b"an insider", bytes(32))
 MESSAGE = b"\x7f" * (1 << 20)  # no message of any call; 1 MiB is the most that is read
 AT_ONCE = 8
+CALLS = 50  # of 1 MiB each
 KEPT_MB = 30
 
 RPCS = [
@@ -70,7 +71,9 @@ async def refused(served: Served, rpc: str, metadata: Metadata, calls: int) -> N
             for _ in turns:
                 with pytest.raises(aio.AioRpcError) as caught:
                     await method(message, metadata=metadata, timeout=60)
-                assert caught.value.code() is not grpc.StatusCode.OK
+                if pair and caught.value.code() is grpc.StatusCode.UNAVAILABLE:
+                    return  # the guard ends connections of who owes so many bytes
+                assert caught.value.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
@@ -91,8 +94,7 @@ def home_key(home: AggregatorHome) -> Any:
     return load_key(home.folder / "analyst.pem")
 
 
-@pytest.mark.parametrize("calls", [50, pytest.param(300, marks=pytest.mark.slow)])
-def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> None:
+def test_refused_calls_keep_no_message(fresh: AggregatorHome) -> None:
     """Once, each call kept an exception whose frames kept the message: 600 MB after 300 calls."""
     store = SqliteStore.open(fresh.folder / "store.sqlite")
     store.enrol([(INSIDER.device_id, token_digest(INSIDER.token))])
@@ -103,10 +105,10 @@ def test_refused_calls_keep_no_message(fresh: AggregatorHome, calls: int) -> Non
     with serving(fresh) as served:
         shots = [*((rpc, ()) for rpc in RPCS), *proven(fresh)]
         for rpc, metadata in shots:
-            asyncio.run(refused(served, rpc, metadata, 2 * AT_ONCE))
+            asyncio.run(refused(served, rpc, metadata, 2))
         before = resident_mb(served.process.pid)
         for rpc, metadata in shots:
-            asyncio.run(refused(served, rpc, metadata, calls))
+            asyncio.run(refused(served, rpc, metadata, CALLS))
             assert resident_mb(served.process.pid) - before < KEPT_MB, rpc
         _answers(served)
 

@@ -37,7 +37,7 @@ from askance_aggregator.learners import (
     mean_vector,
     vectors_schema,
 )
-from askance_aggregator.learners.heavy_hitters import MAX_PREFIXES, Domain
+from askance_aggregator.learners.prefixes import MAX_PREFIXES, Domain
 from askance_aggregator.planning.blocks import codebook_for
 from askance_aggregator.queries import (
     category,

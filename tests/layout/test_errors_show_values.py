@@ -69,7 +69,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
         "aggregator/askance_aggregator/families/random_codebook.py": {
             "reports are codes of {}, found others",
         },
-        "aggregator/askance_aggregator/learners/heavy_hitters.py": {
+        "aggregator/askance_aggregator/learners/prefixes.py": {
             "expected valid Unicode text, found another",
         },
         "aggregator/askance_aggregator/learners/rows.py": {

@@ -51,13 +51,7 @@ from askance_aggregator.learners.glm_regressions import (
     linear_regression,
     ridge_regression,
 )
-from askance_aggregator.learners.heavy_hitters import (
-    HeavyHitter,
-    HeavyHitters,
-    bits_of_text,
-    heavy_hitters,
-    text_of_bits,
-)
+from askance_aggregator.learners.heavy_hitters import HeavyHitter, HeavyHitters, heavy_hitters
 from askance_aggregator.learners.hypotheses import (
     Classifier,
     Document,
@@ -122,6 +116,7 @@ from askance_aggregator.learners.parameters import (
 )
 from askance_aggregator.learners.pca import PrincipalComponents, principal_components
 from askance_aggregator.learners.perceptron import perceptron, perceptron_rounds
+from askance_aggregator.learners.prefixes import bits_of_text, text_of_bits
 from askance_aggregator.learners.presentation import (
     EstimateRow,
     Presentation,

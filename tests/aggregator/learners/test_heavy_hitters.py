@@ -27,7 +27,8 @@ from askance_aggregator.learners import (
     text_of_bits,
 )
 from askance_aggregator.learners.assessments import assess
-from askance_aggregator.learners.heavy_hitters import Domain, _confirmed, text_of
+from askance_aggregator.learners.heavy_hitters import _confirmed
+from askance_aggregator.learners.prefixes import Domain, text_of
 from askance_aggregator.oracles import CheckedOracle, ExactOracle, Oracle, WrongSideOracle, learn
 from askance_aggregator.planning import plan, plan_batch
 from askance_aggregator.queries import encode_columns, evaluate_columns

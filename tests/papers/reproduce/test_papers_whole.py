@@ -1,15 +1,13 @@
-"""Tests of Corollary 4.6, two remarks and the notes' Theorem 3: parts of the reproductions."""
+"""Tests of Corollary 4.6 and two remarks: parts of the reproductions."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from askance_aggregator.learners import Batch, Question
 from askance_aggregator.oracles import ExactOracle, LazyOracle, ParityWorld
@@ -19,7 +17,6 @@ from askance_papers.curator.mechanisms import ValidatedParity
 from askance_papers.curator.mechanisms import selection as selections
 from askance_papers.curator.mechanisms import validated_parity as validated
 from askance_papers.curator.parity import ParityExamples, PrivateParity, even_keeping
-from askance_papers.reproduce import Effort, Setting, find
 from askance_papers.reproduce.klnrs08 import (
     corollary_4_6,
     parity,
@@ -31,17 +28,6 @@ from askance_simulation.populations.labelled_bits import Parity
 from askance_simulation.randomness import Seed, SeededWords
 
 SEED = Seed.of(1)
-
-
-def test_theorem_3_holds_in_rows_that_are_json_and_a_picture() -> None:
-    found = find("theorem-3").reproduce(Setting(Effort.QUICK, SEED))
-    assert found.holds
-    assert all(row["holds"] is True for row in found.rows)
-    assert len({tuple(row) for row in found.rows}) == 1, "all rows have the same columns"
-    json.dumps(found.to_json(), allow_nan=False)
-    figure = Figure()
-    found.draw(figure)
-    assert len(figure.axes) == 1
 
 
 class TestRemark37:

@@ -10,13 +10,25 @@ from matplotlib.figure import Figure
 
 from askance_papers.reproduce import REPRODUCTIONS
 from tests.papers.reproduce.planted.defect import Defect
-from tests.papers.reproduce.planted_defects import DEFECTS, NOT_COVERED, reproduced
+from tests.papers.reproduce.planted_defects import DEFECTS, NOT_COVERED, holds, reproduced
 
 CASES = [
     pytest.param(name, defect, id=f"{name}: {defect.summary}")
     for name, defects in DEFECTS.items()
     for defect in defects
 ]
+# Held by the modules of their own, with more than is asked of all here.
+OWN = {"composition", "theorem-3.7", *(f"logistic-figure-{number}" for number in (1, 2, 3, 4))}
+# The axes of pictures of those whose rows all claim something.
+AXES = {
+    "theorem-3": 1,
+    "theorem-5": 2,
+    "theorem-6": 1,
+    "local-vs-central": 1,
+    "lemma-4.2": 3,
+    "lemma-4.3": 1,
+    "parity": 2,
+}
 
 
 def test_each_reproduction_has_three_planted_defects() -> None:
@@ -46,7 +58,7 @@ def test_a_planted_defect_has_its_place(name: str, defect: Defect) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", [name for name in DEFECTS if name not in OWN])
 def test_it_holds_without_a_defect(name: str) -> None:
     found = reproduced(name)
     assert found.holds, [row for row in found.rows if row["holds"] is False]
@@ -54,10 +66,13 @@ def test_it_holds_without_a_defect(name: str) -> None:
     json.dumps(found.to_json(), allow_nan=False)
     figure = Figure()
     found.draw(figure)
-    assert figure.axes
+    assert figure.axes[0].lines
+    if name in AXES:
+        assert all(row["holds"] is True for row in found.rows)
+        assert len(figure.axes) == AXES[name]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "defect"), CASES)
 def test_it_does_not_hold_with_a_planted_defect(name: str, defect: Defect) -> None:
-    assert not reproduced(name, defect).holds
+    assert not holds(name, defect)

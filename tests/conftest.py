@@ -7,6 +7,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from askance_aggregator.studies import Cohort, Intake, Permutation
 from askance_aggregator.studies.intake import CheckedReports
 from askance_client.sqlite_file import SqliteFile
+from tests.kinds import MARKS_SLOW
 from tests.postgresql import PostgresqlServer, missing
 
 # A busy machine is not a failure: no property test has a deadline. A run's cases are those of the
@@ -37,6 +39,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 def pytest_xdist_auto_num_workers() -> int:
     """Return one process more than cores: tests wait for timers and processes of their own."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread that mark nothing as slow, where only slow tests are run."""
+    if config.option.markexpr != "slow" or collection_path.suffix != ".py":
+        return None
+    return None if MARKS_SLOW.search(collection_path.read_text("utf-8")) else True
 
 
 def pytest_configure() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,9 @@ BY_KIND = {
     *("conjunctions", "frequency", "heavy-hitters", "k-means", "linear-regression"),
     *("masked-parity", "mean", "naive-bayes", "ranges", "trend"),
 }
+
+# In each file with slow tests: its own marks, or those of the function below.
+MARKS_SLOW = re.compile(r"\bmark\.slow\b|\bone_of_each_kind\b")
 
 
 def one_of_each_kind(names: Iterable[str]) -> list[Any]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kinds import MARKS_SLOW
+
 ROOT = Path(__file__).resolve().parents[2]
 _PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*)`")
 _LINK = re.compile(r"\]\((?!https?:)([\w./-]+)(?:#[\w-]*)?\)")
@@ -33,6 +35,16 @@ def recipes() -> dict[str, list[str]]:
         elif line.startswith("\t"):
             found[list(found)[-1]].append(line.strip())
     return found
+
+
+def test_no_helper_but_one_marks_the_slow_tests_of_other_files() -> None:
+    """A run of slow tests does not read files in which `MARKS_SLOW` finds nothing."""
+    helpers = [path for path in (ROOT / "tests").rglob("*.py") if path.name[:5] != "test_"]
+    marking = [path for path in helpers if "mark.slow" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in marking] == ["kinds.py"]
+    (name,) = re.findall(r"^def (\w+)", marking[0].read_text(encoding="utf-8"), re.MULTILINE)
+    assert MARKS_SLOW.fullmatch(name)
+    assert MARKS_SLOW.search("pytest.mark.slow")
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ class Environment:
         run(sys.executable, "-m", "pip", "--quiet", "--python", self.python, *words)
 
     def install(self, wheel: Path) -> None:
-        self.pip("install", "--no-deps", "--no-index", wheel)
+        """Without compiling: what is imported afterwards is compiled then."""
+        self.pip("install", "--no-deps", "--no-index", "--no-compile", wheel)
 
     def uninstall(self, name: str) -> None:
         self.pip("uninstall", "--yes", name)

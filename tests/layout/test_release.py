@@ -70,9 +70,10 @@ def test_the_wheels_alone_run_the_demo_in_an_empty_environment(
 ) -> None:
     folder, _ = released
     environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = (environment / "bin" / "python", "-m", "pip", "--quiet", "install")
-    subprocess.run([*pip, "--find-links", folder, "askance"], check=True, cwd=tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    uv = (sys.executable, "-m", "uv", "pip", "install", "--quiet")
+    python = environment / "bin" / "python"
+    subprocess.run([*uv, "--python", python, *folder.glob("*.whl")], check=True, cwd=tmp_path)
     demo = (environment / "bin" / "askance", "demo", "--devices", "4000", "--json")
     done = subprocess.run(demo, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr

@@ -49,6 +49,11 @@ BY_CI = (
     "make ",
     "bash .ci/run",
 )
+# Commands that other tests run: the site in a clean clone, the searches one by one.
+BY_ANOTHER_TEST = {
+    "sphinx-build": "tests/layout/test_site.py",
+    "python -m tests.models.searches": "tests/models/test_models.py",
+}
 # Commands that are too long for a test, or run in another one, with what the document says of it.
 LONG = {
     "python benchmarks/learners.py --write docs/learners.md": "which takes some minutes",
@@ -141,7 +146,16 @@ def parts_to_run(command: str) -> list[str]:
     """
     text = command if _EXIT_CODE.search(command) else command.partition("  #")[0]
     parts = [part.strip() for part in text.split(" && ")]
-    return [part for part in parts if not part.startswith(BY_CI) and part not in LONG]
+    left_out = (*BY_CI, *BY_ANOTHER_TEST)
+    return [part for part in parts if not part.startswith(left_out) and part not in LONG]
+
+
+def command_of(document: str, program: str) -> list[str]:
+    """Return the words of the one command of a document that runs a program."""
+    commands = (step.command for step in steps(document) if isinstance(step, Shell))
+    (words,) = [shlex.split(command, comments=True) for command in commands
+                if command.startswith(program)]  # fmt: skip
+    return words
 
 
 def clone(folder: Path) -> None:
@@ -167,13 +181,13 @@ class Reader:
         folder: the clone.
         address: HOST:PORT of aggregators, in place of the documents' 127.0.0.1:7443, which another
             program of this machine may use.
+        commands: has the modules of a clean clone.
     """
 
-    def __init__(self, folder: Path, address: str) -> None:
-        self._folder, self._address = folder, address
+    def __init__(self, folder: Path, address: str, commands: CommandServer) -> None:
+        self._folder, self._address, self._commands = folder, address, commands
         self._terminals: list[tuple[str, subprocess.Popen[bytes], Path]] = []
         self._interpreter: subprocess.Popen[str] | None = None
-        self._commands: CommandServer | None = None
         self._study = ""
         self.printed: dict[str, str] = {}
 
@@ -195,8 +209,6 @@ class Reader:
         if self._interpreter is not None:
             self._interpreter.communicate(timeout=START_S)
         self._end("askance ")
-        if self._commands is not None:
-            self._commands.close()
 
     def _shell(self, command: str) -> None:
         meant = command.replace(" ID ", f" {self._study} ")
@@ -212,11 +224,9 @@ class Reader:
         self._study = found[0] if found else self._study
 
     def _ran(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of `askance` by a process that has the clone's modules, others by bash."""
+        """Run a command of `askance` by a process that has a clone's modules, others by bash."""
         folder, environment = self._folder, self._environment()
         if _OF_ASKANCE.fullmatch(command):
-            if self._commands is None:
-                self._commands = CommandServer(folder)
             words = shlex.split(command, comments=True)[1:]
             return self._commands.run(OF_ASKANCE, words, folder, environment, COMMAND_S)
         return subprocess.run(

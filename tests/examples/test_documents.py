@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.commands import CommandServer
 from tests.examples.documents import (
+    BY_ANOTHER_TEST,
     BY_CI,
     LONG,
     ROOT,
@@ -22,11 +25,10 @@ from tests.examples.documents import (
 from tests.ports import free_address
 
 # Ten thousand devices, a deployment, the papers; medians over gRPC; sweeps; faults; boosting;
-# all learners; the models, which tests/models holds; plans at every epsilon of a grid.
+# all learners; plans at every epsilon of a grid.
 LONG_DOCUMENTS = {
     "README.md", "CONTRIBUTING.md", "docs/simulation.md", "docs/faults.md", "docs/curator.md",
     "docs/operating.md", "docs/learners.md", "docs/explanations/epsilon.md",
-    "docs/explanations/models.md",
     "docs/deployment.md", "docs/papers.md",
     "docs/tutorials/first_result.md", "docs/tutorials/plan_a_study.md",
     "docs/tutorials/repeated_study.md",
@@ -65,6 +67,16 @@ PRINTED = {
 }
 
 
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+    """A process with the modules of a clean clone, of which all documents' commands are forks."""
+    folder = tmp_path_factory.mktemp("clone")
+    clone(folder)
+    server = CommandServer(folder)
+    yield server
+    server.close()
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -73,11 +85,13 @@ PRINTED = {
     ],
 )
 @pytest.mark.timeout(1_800)
-def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(document: str, tmp_path: Path) -> None:
+def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(
+    document: str, tmp_path: Path, commands: CommandServer
+) -> None:
     if document in WEEKLY_DOCUMENTS and (left_s := WEEK_S - time.time() % WEEK_S) < LONGEST_S:
         time.sleep(left_s)
     clone(tmp_path)
-    reader = Reader(tmp_path, free_address())
+    reader = Reader(tmp_path, free_address(), commands)
     try:
         for step in steps(document):
             reader.run(step)
@@ -102,13 +116,19 @@ def test_the_documents_have_what_is_run() -> None:
     )
 
 
-def test_what_a_test_leaves_out_is_run_by_ci_or_called_long_by_its_document() -> None:
+def test_what_a_test_leaves_out_is_run_by_ci_or_another_or_called_long_by_its_document() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "pip install" in script
     assert "\npytest -q\n" in script
     assert "pytest -q -m slow" in script
     assert "pip wheel" in script
     assert BY_CI
+    commands = [
+        step.command for name in documents() for step in steps(name) if isinstance(step, Shell)
+    ]
+    for name, file in BY_ANOTHER_TEST.items():
+        assert name in (ROOT / file).read_text(encoding="utf-8")
+        assert any(command.startswith(name) for command in commands), name
     for command, words in LONG.items():
         pages = [(ROOT / name).read_text(encoding="utf-8") for name in documents()]
         (page,) = [page for page in pages if command in page]

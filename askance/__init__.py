@@ -370,11 +370,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used.
-
-    Raises:
-        AttributeError: the interface has no such name.
-    """
+    """Import a public name when it is first used."""
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     if name not in _MODULES:

@@ -79,10 +79,6 @@ def columns_of(rows: Any) -> dict[str, NDArray[Any]]:
     Args:
         rows: a DataFrame, whose columns' names become fields' names if all are texts; or an array
             of shape (n, d). Other columns are called x0, x1, ...
-
-    Raises:
-        InvalidParameter: no column, two of one name, or one of other values than numbers, truth
-            values, texts and times.
     """
     if not hasattr(rows, "columns"):
         table = np.asarray(rows)
@@ -102,18 +98,7 @@ def columns_of(rows: Any) -> dict[str, NDArray[Any]]:
 def population_of(
     columns: Columns, seed: Seed, schema: Schema | None, label: str | None = None
 ) -> Population:
-    """Make a population of columns, one user per row.
-
-    Args:
-        columns: arrays of equal length, by field name.
-        seed: root of all randomness.
-        schema: of the records; None: inferred from the columns, which a result notes.
-        label: field to be predicted; None: there is none.
-
-    Raises:
-        InvalidRecord: no column can be asked about, or more than half of a column's values are
-            outside the schema.
-    """
+    """Make a population of columns, one user per row."""
     cells = [cells_of_objects(column.tolist()) for column in columns.values()]
     names = tuple(columns)
     table = Table(_SOURCE, names, names, list(zip(*cells, strict=True)))
@@ -177,13 +162,10 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships
     random_state: Any = None
 
     def _run(self, columns: Columns, make: MakeLearner, label: str | None = None) -> None:
-        """Run the study and keep its results.
-
-        Args:
-            columns: of the rows, with the field to be predicted where there is one.
-            make: makes the learner.
-            label: the category to be predicted; None: there is none.
-        """
+        """Run the study and keep its results."""
+        # columns: of the rows, with the field to be predicted where there is one.
+        # make: makes the learner.
+        # label: the category to be predicted; None: there is none.
         words = check_random_state(self.random_state).randint(_SEEDS, size=2)
         people = population_of(columns, Seed.of(int(words[0])), self.schema, label)
         names = [name for name in columns if name in people.schema.fields]
@@ -312,12 +294,6 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: classes as texts or numbers, shape (n,).
-
-        Raises:
-            ValueError: scikit-learn's checks, or fewer than two classes.
-            InvalidParameter: a parameter, a column's name, or a class that is no label of the
-                schema or reads as a missing value.
-            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         check_classification_targets(outcome)
@@ -522,11 +498,6 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: outcomes, shape (n,).
-
-        Raises:
-            ValueError: scikit-learn's checks, or one outcome in all rows and no schema.
-            InvalidParameter: a parameter, or a column's name.
-            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         name = self._outcome_name(columns, _TARGET)
@@ -590,10 +561,6 @@ class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit
         Args:
             X: numbers, shape (n, d).
             y: ignored.
-
-        Raises:
-            ValueError: scikit-learn's checks.
-            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns = self._checked(X, reset=True)
         self._run(
@@ -640,10 +607,6 @@ class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator
         Args:
             X: numbers, shape (n, d).
             y: ignored.
-
-        Raises:
-            ValueError: scikit-learn's checks.
-            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         self._run(
             self._checked(X, reset=True),
@@ -699,10 +662,6 @@ class LocalHistogram(LocalEstimator):
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: ignored.
-
-        Raises:
-            ValueError: scikit-learn's checks.
-            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         self._run(
             self._checked(X, reset=True),

@@ -403,10 +403,8 @@ def _planned(
     curve: bool,
     wanted: _Wanted | None,
 ) -> StudyPlan:
-    """Plan the study that is made at an epsilon.
-
-    None: at the one that keeps `wanted`, or at the least from which users are enough.
-    """
+    """Plan the study that is made at an epsilon."""
+    # None: at the one that keeps `wanted`, or at the least from which users are enough.
     if wanted is not None:
         if epsilon is not None:
             given = value_text(epsilon)
@@ -574,12 +572,7 @@ def verify_export(
 
 
 def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse an output file that cannot be written, before the work for it starts.
-
-    Raises:
-        InvalidParameter: another suffix, no such folder, a folder in its place, or nothing
-            installed that writes it.
-    """
+    """Refuse an output file that cannot be written, before the work for it starts."""
     if path is None:
         return
     if path.suffix not in suffixes:

@@ -32,9 +32,6 @@ def csv_table(
       rows: values by column; None and a column that is left out are empty cells.
       columns: in their order; default: those of the first row, and no row has others.
       line_end: behind each line.
-
-    Raises:
-      ValueError: a row has a column that the first one lacks.
     """
     names: list[Any] = list(columns or (rows[0] if rows else ()))
     more = () if columns else sorted({name for row in rows for name in row} - {*names})

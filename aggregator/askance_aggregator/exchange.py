@@ -71,11 +71,7 @@ def encode_response(message: Response) -> bytes:
 
 
 def decode_batch(data: bytes) -> GatewayBatch:
-    """Decode a gateway's message.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a batch.
-    """
+    """Decode a gateway's message."""
     check_size("GatewayBatch", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.GatewayBatch, data, limit=MAX_REQUEST_MESSAGE_BYTES)
     check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
@@ -150,11 +146,7 @@ def _reports(reports: Iterable[bytes]) -> tuple[bytes, ...]:
 
 
 def decode_enrol(data: bytes) -> Enrol:
-    """Decode an enrolment request.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not an enrolment.
-    """
+    """Decode an enrolment request."""
     check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
     message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
     check_count("devices", len(message.devices), MAX_ENROLMENTS)

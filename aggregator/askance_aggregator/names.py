@@ -86,11 +86,7 @@ def field_called(column: str, fields: Container[str]) -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a list with commas; a name with a comma stands in quotes.
-
-    Raises:
-        InvalidParameter: a line ends outside quotes, or a name is longer than 128 KiB.
-    """
+    """Return the names in a list with commas; a name with a comma stands in quotes."""
     try:
         return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
     except csv.Error as error:
@@ -100,11 +96,7 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def names_text(names: Iterable[str]) -> str:
-    """Return names as the list with commas that `names_in` reads.
-
-    Raises:
-        InvalidParameter: a name begins or ends with a space, which `names_in` leaves out.
-    """
+    """Return names as the list with commas that `names_in` reads."""
     text, end = io.StringIO(), "\r\n"  # both are then quoted
     row = [*names]
     for name in row:
@@ -280,11 +272,7 @@ def names_of(*schemas: Schema) -> ColumnNames:
 
 
 def named_schema_from_toml(path: Path) -> Schema:
-    """Return the schema in a TOML file (see `schema_files`), with the columns' names in it.
-
-    Raises:
-        InvalidRecord: no such file, or not a schema; the field is named.
-    """
+    """Return the schema in a TOML file (see `schema_files`), with the columns' names in it."""
     schema = schema_from_toml(path)
     with path.open("rb") as file:
         return _with_keys(schema, tomllib.load(file))

@@ -28,11 +28,7 @@ _MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is bu
 
 
 def rational(value: Rational, what: str) -> Fraction:
-    """The number, exactly: .05 (a float) is 1/20, because that is what was meant.
-
-    Raises:
-        InvalidParameter: it is not a finite number.
-    """
+    """The number, exactly: .05 (a float) is 1/20, because that is what was meant."""
     value = plain(value)
     try:
         if isinstance(value, bool):
@@ -47,11 +43,7 @@ def rational(value: Rational, what: str) -> Fraction:
 
 
 def positive(value: Rational, what: str, most: Fraction | int | None = None) -> Fraction:
-    """The number, exactly, if it is above 0 and at most `most` (None: any).
-
-    Raises:
-        InvalidParameter: it is not a finite number, or out of range; the error names `what`.
-    """
+    """The number, exactly, if it is above 0 and at most `most` (None: any)."""
     number = rational(value, what)
     if number <= 0 or (most is not None and number > most):
         wanted = "positive number" if most is None else f"number in (0, {most}]"

@@ -87,11 +87,7 @@ class OperatorClient:
         return self._devices(pb.DevicesRequest(tags=tags, start=after + 1, limit=limit))
 
     def device(self, device_id: bytes) -> DeviceEntry:
-        """Return a device of the register.
-
-        Raises:
-          CallRefused: the register has none of that id, or the aggregator is older than this call.
-        """
+        """Return a device of the register."""
         found = self._devices(pb.DevicesRequest(limit=1, device_id=device_id))
         if [one.device_id for one in found] != [device_id]:
             raise CallRefused("unknown-device", "device: expected an aggregator that finds ids")

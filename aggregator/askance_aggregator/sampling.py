@@ -77,11 +77,7 @@ def happens_each(
 
 
 def happens(words: Words, probability: Fraction, count: int) -> NDArray[np.bool_]:
-    """`count` independent events of one rational probability, shape (count,).
-
-    Raises:
-      InvalidParameter: a probability outside 0 .. 1.
-    """
+    """`count` independent events of one rational probability, shape (count,)."""
     if not 0 <= probability <= 1:
         raise InvalidParameter(f"probability: expected 0 .. 1, found {float(probability):g}")
 
@@ -109,11 +105,7 @@ _SPACE = 1 << 64
 
 
 def integers_below(words: Words, bound: int, count: int) -> NDArray[np.int64]:
-    """`count` independent uniform integers in 0 .. bound-1, shape (count,).
-
-    Raises:
-      InvalidParameter: a bound outside 1 .. 2^62.
-    """
+    """`count` independent uniform integers in 0 .. bound-1, shape (count,)."""
     if not 1 <= bound <= 1 << 62:
         raise InvalidParameter(f"bound: expected 1 .. 2^62, found {bound}")
     last = np.uint64(_SPACE - _SPACE % bound - 1)  # what is above it would favour small remainders
@@ -220,9 +212,6 @@ MAX_SCALE = 1 << 48
 def discrete_laplace(words: Words, scale: Fraction, count: int) -> NDArray[np.int64]:
     """`count` independent integers, P(k) proportional to e^(-|k| / scale), shape (count,).
 
-    Raises:
-      InvalidParameter: a scale that is not above 0, or above 2^48.
-
     Source: Ghosh, Roughgarden, Sundararajan (STOC 2009) for the distribution; Canonne, Kamath,
     Steinke, "The discrete Gaussian for differential privacy" (2020) for drawing it from exact
     coins. Deviation: the magnitude is drawn by its binary digits, which are independent, so that
@@ -243,12 +232,10 @@ def discrete_laplace(words: Words, scale: Fraction, count: int) -> NDArray[np.in
 
 
 def _geometric(words: Words, scale: Fraction, count: int) -> NDArray[np.int64]:
-    """P(k) proportional to q^k, q = e^(-1/scale), k >= 0.
-
-    With k = sum_i 2^i b_i the weight is the product of q^(2^i b_i): the digits are independent, and
-    digit i is 1 with probability 1 / (1 + q^-(2^i)). Digits from m on are all 0 except with
-    probability q^(2^m); k is then 2^m and another such number, since q^k has no memory.
-    """
+    """P(k) proportional to q^k, q = e^(-1/scale), k >= 0."""
+    # With k = sum_i 2^i b_i the weight is the product of q^(2^i b_i): the digits are independent,
+    # and digit i is 1 with probability 1 / (1 + q^-(2^i)). Digits from m on are all 0 except with
+    # probability q^(2^m); k is then 2^m and another such number, since q^k has no memory.
     digits = max((_RARE * scale.numerator // scale.denominator).bit_length(), 1)
     found = np.zeros(count, dtype=np.int64)
     for digit in range(digits):

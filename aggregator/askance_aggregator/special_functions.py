@@ -46,11 +46,9 @@ def _functions() -> ModuleType:
 
 
 def _load_compiled() -> bool:
-    """Import the compiled module beside an empty package, and return whether it was possible.
-
-    The empty package must not be found by any other import, so this is done only while the process
-    has one thread; the real package, imported later, finds its compiled module loaded.
-    """
+    """Import the compiled module beside an empty package, and return whether it was possible."""
+    # The empty package must not be found by any other import, so this is done only while the
+    # process has one thread; the real package, imported later, finds its compiled module loaded.
     spec = find_spec(_PACKAGE)
     if threading.active_count() > 1 or spec is None or not spec.submodule_search_locations:
         return False

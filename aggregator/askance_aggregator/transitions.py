@@ -15,11 +15,7 @@ Transitions = Mapping[S, Mapping[E, S]]
 
 
 def next_state(subject: str, transitions: Transitions[S, E], state: S, event: E) -> S:
-    """Return the state that an event leads to.
-
-    Raises:
-        LocalProtocolError: the event is illegal in this state.
-    """
+    """Return the state that an event leads to."""
     legal = transitions[state]
     if event not in legal:
         names = ", ".join(known.name for known in legal) or "no event"

@@ -17,10 +17,6 @@ def check_url(text: str, expected: str = URL_FORM) -> str:
     Args:
       text: the URL.
       expected: what the error expects.
-
-    Raises:
-      InvalidParameter: not https, nor http of a loopback address; or a user, a password or a
-        fragment in it.
     """
     try:
         parts = urlsplit(text)

@@ -237,11 +237,7 @@ def count(text: str) -> int:
 
 
 def days_of(every: str | None) -> int:
-    """Return the days of an epoch, as --every has them; 7 if it is not given.
-
-    Raises:
-        Failure: another text.
-    """
+    """Return the days of an epoch, as --every has them; 7 if it is not given."""
     from askance_client.errors import InvalidParameter
     from askance_client.toml_tables import a_number_of_days
 

@@ -68,11 +68,7 @@ def check_series_options(arguments: argparse.Namespace) -> None:
 
 
 def simulated_series(arguments: argparse.Namespace, named: Named) -> EpochSeries:
-    """Run the epochs that the options of `simulate` ask for.
-
-    Raises:
-        Failure: an option that a series does not take was given.
-    """
+    """Run the epochs that the options of `simulate` ask for."""
     from dataclasses import replace
 
     from askance_simulation.experiments import simulate_epochs

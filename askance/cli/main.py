@@ -164,11 +164,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complete() -> None:
-    """Answer the shell that asks for completions of a command line, and end the process.
-
-    The shell's hook is argcomplete's (`register-python-argcomplete askance`). The word that is
-    being typed is not part of what the parser is built from.
-    """
+    """Answer the shell that asks for completions of a command line, and end the process."""
+    # The shell's hook is argcomplete's (`register-python-argcomplete askance`). The word that is
+    # being typed is not part of what the parser is built from.
     try:
         import argcomplete
     except ImportError:  # the hook belongs to another environment

@@ -25,12 +25,7 @@ Read = Callable[["ParameterEntry", str], tuple[str, Any]]
 
 
 def first_positional(parser: argparse.ArgumentParser, words: Sequence[str]) -> str | None:
-    """Return the first word that is neither an option nor the value of one; None: there is none.
-
-    Args:
-        parser: the parser without the options of a learner; each of those takes one value.
-        words: the command line after the command.
-    """
+    """Return the first word that is neither an option nor the value of one; None: there is none."""
     known = parser._option_string_actions
     rest = iter(words)
     for word in rest:
@@ -62,16 +57,7 @@ def add_learner_parameters(
     into: Into = lambda _: "set",
     read: Read | None = None,
 ) -> None:
-    """Add the parameters of the learners that the words name, and of their populations.
-
-    Args:
-        parser: has all other options of the command.
-        words: the command line after the command.
-        default_population: whether a learner's own population is made where none is named.
-        names_in: reader of the learners' names, of which a sweep has several.
-        into: see `add_options`.
-        read: see `add_options`.
-    """
+    """Add the parameters of the learners that the words name, and of their populations."""
     named = first_positional(parser, words)
     if named is None:
         return
@@ -147,11 +133,7 @@ def _reader(entry: ParameterEntry, read: Read) -> Callable[[str], tuple[str, Any
 
 
 def _listed(path: str) -> str:
-    """Return the values in a file, one per line, as a list with commas.
-
-    Raises:
-        ArgumentTypeError: the file cannot be read as UTF-8, or has no value.
-    """
+    """Return the values in a file, one per line, as a list with commas."""
     from askance_aggregator.names import names_text
 
     try:

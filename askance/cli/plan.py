@@ -93,11 +93,7 @@ def add_course(parser: argparse.ArgumentParser) -> None:
 
 
 def course_of(arguments: argparse.Namespace, plan: StudyPlan) -> Course | None:
-    """Return the course that the options ask for, if they do.
-
-    Raises:
-        InvalidParameter: a budget, a delta or a number of days that is none; days without epochs.
-    """
+    """Return the course that the options ask for, if they do."""
     from askance_aggregator.numbers import rational
     from askance_aggregator.studies import Course, OwnerBudgets
     from askance_client.accounting import parse_epsilon

@@ -174,16 +174,7 @@ def sweep_progress(data: Path | None = None) -> Iterator[Callable[[Advance], Non
 def counted_progress(
     description: str, total: int, unit: str = ""
 ) -> Iterator[Callable[[int, str], None]]:
-    """Show a bar over work whose amount is known, with the time left.
-
-    Args:
-        description: shown before the first part is done.
-        total: amount of the whole work.
-        unit: of a rate to be shown, "reports/s" for example; empty: no rate.
-
-    Yields:
-        A function of the amount that is done more and of the part that was done.
-    """
+    """Show a bar over work whose amount is known, with the time left."""
     with _shown() as bar:
         task = bar.add_task(description, total=total, unit=unit)
 
@@ -225,10 +216,8 @@ def _prepare() -> None:
 
 
 def _shown(*, counts: bool = False) -> AbstractContextManager[Tasks]:
-    """Build a bar with a rate and the time left, or with `counts` the numbers done and to do too.
-
-    On anything but a terminal that can draw, there are lines.
-    """
+    """Build a bar with a rate and the time left, or with `counts` the numbers done and to do."""
+    # On anything but a terminal that can draw, there are lines.
     if not sys.stderr.isatty():
         return _lines()
     from rich.console import Console

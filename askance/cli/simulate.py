@@ -65,11 +65,7 @@ def add_disturbances(parser: argparse.ArgumentParser) -> None:
 
 
 def behaviour_of(arguments: argparse.Namespace) -> Misbehaviour | None:
-    """Build the behaviour from the options; None if all devices are present and honest.
-
-    Raises:
-      InvalidParameter: a chance is out of range. Failure: an attack is given, and no liar.
-    """
+    """Build the behaviour from the options; None if all devices are present and honest."""
     chances = {name: getattr(arguments, name) for name in _CHANCES}
     given = {name: chance for name, chance in chances.items() if chance is not None}
     if "liars" not in given and (arguments.attack is not None or arguments.attack_target):

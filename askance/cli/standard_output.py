@@ -24,11 +24,7 @@ class _StandardOutput(io.FileIO):
         super().__init__(descriptor, "w", closefd=False)
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]  # any buffer
-        """Write as a file does.
-
-        Raises:
-            OSError: it cannot be written; the file name is `NAME`.
-        """
+        """Write as a file does."""
         try:
             return super().write(data)
         except OSError as error:

@@ -489,10 +489,8 @@ def _result(arguments: argparse.Namespace) -> int:
 
 
 def _table_written(of: StudyResult | StudySeries, path: Path) -> Failure | None:
-    """Write a result or a series as a table; return why the file cannot be written.
-
-    Of a study that has failed no file is written: its end is printed.
-    """
+    """Write a result or a series as a table; return why the file cannot be written."""
+    # Of a study that has failed no file is written: its end is printed.
     from askance_aggregator.analyst import StudyResult
     from askance_simulation.frames import write_table
 
@@ -672,14 +670,11 @@ def _ended(
     *,
     quiet: bool = False,
 ) -> int:
-    """Print a result; a failure is also reported on stderr and by the exit code.
-
-    Args:
-        result: of a study that has ended, or of an epoch.
-        arguments: the options of the text and of JSON.
-        plot: the file of a picture; None: no picture is drawn.
-        quiet: whether the text is left out.
-    """
+    """Print a result; a failure is also reported on stderr and by the exit code."""
+    # result: of a study that has ended, or of an epoch.
+    # arguments: the options of the text and of JSON.
+    # plot: the file of a picture; None: no picture is drawn.
+    # quiet: whether the text is left out.
     content, failure = result.to_json(), None
     if "epochs_signed" in content:  # a repeated study that ended before its first epoch did
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"

@@ -80,12 +80,7 @@ def add_study_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) 
 
 
 def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
-    """Return the study that a command line defines.
-
-    Raises:
-        Failure: an option is missing, or stands beside a file.
-        InvalidParameter, InvalidRecord: not a study.
-    """
+    """Return the study that a command line defines."""
     import askance as ask
     from askance_aggregator.analyst import definition_of_table
 

@@ -64,10 +64,8 @@ def application(console: Console) -> ASGIApp:
 
 
 def _static_route() -> Route:
-    """Return the route of the files of `static/`, which are all read now: no path is followed.
-
-    Styles and mark of the owner's page are among them, so that both consoles have one look.
-    """
+    """Return the route of the files of `static/`, which are all read now: no path is followed."""
+    # Styles and mark of the owner's page are among them, so that both consoles have one look.
     folders = (
         resources.files("askance.console").joinpath("static"),
         resources.files("askance_client").joinpath("console"),
@@ -157,11 +155,7 @@ class _Exchange:
         self._has_arrived = False
 
     async def receive(self) -> Message:
-        """Return the next part of a request; later, the browser's going away, without a limit.
-
-        Raises:
-          HTTPException: the request is too large or too slow.
-        """
+        """Return the next part of a request; later, the browser's going away, without a limit."""
         if self._has_arrived:
             return await self._receive()
         try:
@@ -204,15 +198,7 @@ def serve_console(
     announce: Callable[[str], None],
     issuer: IssuerSettings | None = None,
 ) -> None:
-    """Serve a console until SIGINT or SIGTERM.
-
-    Args:
-      aggregator: the connection, with the caller's key or token; with an issuer it has neither.
-      settings: where to serve.
-      ready: called once with the address, as http://HOST:PORT, when it is served.
-      announce: called after that with each login link; with an issuer there is none.
-      issuer: by which people log in; None: one caller logs in by a link.
-    """
+    """Serve a console until SIGINT or SIGTERM."""
     server = ConsoleServer(settings)
     link = AggregatorLink(aggregator, time.monotonic)
     try:

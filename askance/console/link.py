@@ -99,12 +99,7 @@ class RecentValue(Generic[T]):
 
 
 def permitted(role: str | None, calls: tuple[str, ...]) -> bool:
-    """Return whether a role may make all of some calls, by the aggregator's own table.
-
-    Args:
-      role: the caller's; None: not known, and the aggregator will say.
-      calls: as "Operators/Fleet".
-    """
+    """Return whether a role may make all of some calls, by the aggregator's own table."""
     if role is None:
         return True
     try:

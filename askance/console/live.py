@@ -39,9 +39,6 @@ def live_response(
       visit: the request.
       regions: the present HTML of each region.
       has_ended: whether the regions that were returned last are the last ones.
-
-    Raises:
-      HTTPException: too many pages are live.
     """
     console, caller = visit.console, visit.console.caller_of(visit.session)
     if caller.live_pages >= MAX_STREAMS or console.live_pages >= _MOST_STREAMS:

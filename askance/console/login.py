@@ -123,11 +123,9 @@ def _session_of(console: Console, issuer: OpenIdIssuer, tokens: PersonTokens) ->
 
 
 def _begun(console: Console, cookie: str) -> HTMLResponse:
-    """Return the page of a session that has begun.
-
-    The browser goes on by itself from this page, not by a redirection: a link that was followed in
-    another site's page would arrive without the new cookie, which is for our own pages only.
-    """
+    """Return the page of a session that has begun."""
+    # The browser goes on by itself from this page, not by a redirection: a link that was followed
+    # in another site's page would arrive without the new cookie, which is for our own pages only.
     answer = HTMLResponse(console.templates.text("login.html", {"state": "begun"}))
     console.set_cookie(answer, cookie)
     return answer

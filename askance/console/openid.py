@@ -58,9 +58,6 @@ class IssuerSettings:
       client_secret: of this console; empty: a public client, which PKCE alone protects.
       scope: words that are asked for, with blanks between them; "openid" is among them.
       forwarded: the token that the aggregator gets.
-
-    Raises:
-      InvalidParameter: another URL, no client, or a scope without "openid".
     """
 
     issuer: str
@@ -134,11 +131,7 @@ class BegunLogins:
         return cookie, self._of(cookie)
 
     def end(self, cookie: str, state: str) -> BegunLogin:
-        """Return the values of a login whose state came back; a second time is refused.
-
-        Raises:
-          LoginRefused: another browser began it, it is too old, or it has ended.
-        """
+        """Return the values of a login whose state came back; a second time is refused."""
         begun, at = self._of(cookie), cookie.partition(".")[0]
         is_own = bool(cookie) and hmac.compare_digest(begun.state.encode(), state.encode())
         if not is_own or not 0 <= self._now_s() - int(at) < LOGIN_S:
@@ -177,12 +170,7 @@ class OpenIdIssuer:
         self._keys: IssuerKeys | None = None
 
     def address(self, login: BegunLogin, redirect: str) -> str:
-        """Return the address to which a browser goes to log in.
-
-        Args:
-          login: the values that it takes there.
-          redirect: the console's address to which the issuer sends it back.
-        """
+        """Return the address to which a browser goes to log in."""
         start = self._addresses()["authorization_endpoint"]
         query = {
             "response_type": "code",
@@ -197,11 +185,7 @@ class OpenIdIssuer:
         return f"{start}{'&' if '?' in start else '?'}{urlencode(query)}"
 
     def redeem(self, code: str, login: BegunLogin, redirect: str) -> PersonTokens:
-        """Return the tokens for a code.
-
-        Raises:
-          LoginRefused: the issuer does not take the code, is away, or its ID token does not hold.
-        """
+        """Return the tokens for a code."""
         answer = self._tokens(
             {
                 "grant_type": "authorization_code",
@@ -219,11 +203,7 @@ class OpenIdIssuer:
         return self._of(answer, claims)
 
     def renew(self, tokens: PersonTokens) -> PersonTokens:
-        """Return further tokens of a person.
-
-        Raises:
-          LoginRefused: the issuer gives none, or is away.
-        """
+        """Return further tokens of a person."""
         answer = self._tokens({"grant_type": "refresh_token", "refresh_token": tokens.refresh})
         if "id_token" not in answer and self.settings.forwarded is ForwardedToken.ACCESS:
             return self._of(answer, {"sub": tokens.subject}, tokens.refresh)
@@ -340,11 +320,7 @@ class PersonSource:
         self._ended = ended
 
     def current(self) -> str:
-        """Return the token of the next call.
-
-        Raises:
-          CallRefused: it has ended, and there is no other.
-        """
+        """Return the token of the next call."""
         with self._lock:
             now_s = self._now_s()
             left_s = self._tokens.ends_unix_s - now_s

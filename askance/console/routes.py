@@ -94,11 +94,7 @@ class Visit:
         return str(self.request.query_params.get(name, default)).strip()
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
-        """Return a parameter of the address that is a whole number.
-
-        Raises:
-          InvalidParameter: it is no number of low .. high.
-        """
+        """Return a parameter of the address that is a whole number."""
         text = self.query(name) or str(default)
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
@@ -108,13 +104,7 @@ class Visit:
         return int(text)
 
     async def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a whole page.
-
-        Args:
-          template: file in `templates/`; it extends `layout.html`.
-          status: of HTTP.
-          values: of the template; `role` and `caller` are there already.
-        """
+        """Return a whole page."""
         return await self.console.page(self.session, self.route.entry, template, status, values)
 
     def fragment(self, template: str, **values: Any) -> str:
@@ -122,12 +112,7 @@ class Visit:
         return self.console.templates.text(template, values)
 
     def redirect(self, path: str, notice: str = "") -> Response:
-        """Return the answer after a change: the browser gets `path`, with a notice on top.
-
-        Args:
-          path: of the console, from the root.
-          notice: plain text; empty: none.
-        """
+        """Return the answer after a change: the browser gets `path`, with a notice on top."""
         if notice:
             self.session.notices.append(notice)
         return RedirectResponse(path, 303)
@@ -212,11 +197,7 @@ class ConsoleRoute:
 
 
 async def read_form(request: Request) -> ConsoleForm:
-    """Read the fields of a form.
-
-    Raises:
-      HTTPException: another content type, no UTF-8, or too many fields.
-    """
+    """Read the fields of a form."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, f"form: expected {_FORM}")
     try:

@@ -149,15 +149,7 @@ class Console:
         status: int,
         values: Mapping[str, Any],
     ) -> Response:
-        """Return a whole page, with the navigation of the caller's role.
-
-        Args:
-          session: of the browser; its notices are shown once.
-          entry: the page.
-          template: file in `templates/`.
-          status: of HTTP.
-          values: of the template.
-        """
+        """Return a whole page, with the navigation of the caller's role."""
         link, has_no_role = self.caller_of(session).link, False
         try:
             identity = await link.identity()

@@ -108,13 +108,7 @@ class StudyRecord:
 def record_of(
     export: StudyExport, event: StudyEvent, content: Mapping[str, Any] | None
 ) -> StudyRecord:
-    """Return the record of an export.
-
-    Args:
-      export: as the aggregator sent it.
-      event: the study's present state, which has the counts of the open round.
-      content: its result; None: it is open, or the caller may not see it.
-    """
+    """Return the record of an export."""
     terms, transcript = read_terms(export.signed.study), _transcript(export.lines)
     asked = [one for one in transcript.recorded if isinstance(one, Asked)]
     closed = {one.round: one for one in transcript.recorded if isinstance(one, Closed)}
@@ -136,16 +130,7 @@ def record_of(
 def shown_export(
     handle: StudyHandle, event: StudyEvent, own: StudyExport, number: int | None
 ) -> tuple[StudyExport, Mapping[str, Any] | None]:
-    """Return the export whose rounds are shown, and its result; None: there is none yet.
-
-    The result of a study that collects once is that of its export, so that no call is made for it.
-
-    Args:
-      handle: the study.
-      event: its present state.
-      own: export of the study itself, fetched at about the same time.
-      number: of an epoch, from 1; None: the latest that has ended.
-    """
+    """Return the export whose rounds are shown, and its result; None: there is none yet."""
     epochs, is_open = epochs_of(event), state_of(event) is StudyState.OPEN
     if epochs is None:
         if is_open:

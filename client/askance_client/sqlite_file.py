@@ -269,11 +269,7 @@ _DURABLE = {
 
 
 def _set_durable(connection: sqlite3.Connection, path: Path, kind: FileKind) -> None:
-    """Set the pragmas that make a commit durable, and read them back.
-
-    Raises:
-        StoreError: one is not in force, for example WAL on a file system that cannot keep it.
-    """
+    """Set the pragmas that make a commit durable, and read them back."""
     for name, (value, in_force) in _DURABLE.items():
         connection.execute(f"PRAGMA {name}={value}").fetchall()
         row = connection.execute(f"PRAGMA {name}").fetchone()

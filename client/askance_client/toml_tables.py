@@ -84,11 +84,7 @@ class TomlTable:
         return self._tables[-1]
 
     def finish(self) -> None:
-        """Check that every key was read, in this table and in those taken from it.
-
-        Raises:
-          InvalidParameter: a key is unknown; the first one is named, with the nearest known key.
-        """
+        """Check that every key was read, in this table and in those taken from it."""
         for key in self._content:
             if key not in self._known:
                 raise InvalidParameter(

@@ -23,14 +23,7 @@ def in_order(
     threads: int | None = None,
     ahead: int = 1,
 ) -> Iterator[Result]:
-    """Generate the results of items in order, computed by threads, few of them ahead.
-
-    Args:
-      work: computes an item's result.
-      items: the items.
-      threads: how many; None: one per core.
-      ahead: items per thread that may be computed beyond the one that is waited for.
-    """
+    """Generate the results of items in order, computed by threads, few of them ahead."""
     count = cores() if threads is None else threads
     out: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(count) as pool:

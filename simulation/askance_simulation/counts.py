@@ -34,9 +34,6 @@ def sample_levels(
 
     `law` has the probabilities of the levels, shape (m,), or (trials, m) where trials have their
     own. The result has the shape (trials, m).
-
-    Raises:
-        InvalidParameter: the law is none, or a number is out of range.
     """
     chances = np.asarray(law, dtype=np.float64)
     if chances.ndim not in (1, 2) or (chances.ndim == 2 and len(chances) != trials):
@@ -88,9 +85,6 @@ def sample_signed_sets(
 
     Returns:
         The bound reports by item, shape (trials, 2 d), and the strays by value, shape (trials, d).
-
-    Raises:
-        InvalidParameter: as in `sample_tally`; or the randomizer avoids the own sign.
     """
     if randomizer.threshold < randomizer.even:
         raise InvalidParameter(

@@ -62,9 +62,6 @@ def fifo_waits(arrivals_s: Floats, service_s: float, servers: int) -> Floats:
       service_s: of every customer; > 0.
       servers: number of servers, 1 or more; first come, first served.
 
-    Raises:
-      InvalidParameter: a number is out of range.
-
     Source: Lindley 1952; with equal service times customer n follows customer n - c.
     """
     if service_s <= 0 or servers < 1:
@@ -220,11 +217,7 @@ class DeploymentSize:
 
 
 def parse_load(text: str) -> DeploymentLoad:
-    """Parse "devices=1e8,checkins_per_day=4,reports=1".
-
-    Raises:
-      InvalidParameter: another form, an unknown name, a name twice, or no number of devices.
-    """
+    """Parse "devices=1e8,checkins_per_day=4,reports=1"."""
     known = [one.name for one in fields(DeploymentLoad)]
     given: dict[str, float] = {}
     for part in text.split(","):

@@ -45,12 +45,7 @@ def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Write rows to a .jsonl or .parquet file, whole or not at all.
-
-    Raises:
-      InvalidParameter: another suffix.
-      OSError: it cannot be written, as on a full disk.
-    """
+    """Write rows to a .jsonl or .parquet file, whole or not at all."""
     if path.suffix not in (".jsonl", ".parquet"):
         raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
     if path.suffix == ".jsonl":
@@ -68,10 +63,6 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
     Text is UTF-8, lines end as RFC 4180 has it, and a value that is absent is an empty cell; a CSV
     has no formulas (see `csv_tables`).
-
-    Raises:
-      InvalidParameter: another suffix.
-      OSError: it cannot be written, as on a full disk.
     """
     if path.suffix == ".csv":
         whole = [{name: _cell(value) for name, value in row.items()} for row in flat(rows)]

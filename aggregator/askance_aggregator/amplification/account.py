@@ -149,12 +149,7 @@ class OuterAccount:
         return _packed(classes=self._classes, sums=self._sums, counts=counts)
 
     def restore(self, state: bytes, kept: Callable[[bytes], bytes | None]) -> None:
-        """Go on from what `state` and `take_questions` have returned.
-
-        Args:
-            state: of an account with the same delta, share of liars, orders and curves.
-            kept: returns the state of a question that has one.
-        """
+        """Go on from what `state` and `take_questions` have returned."""
         arrays = _unpacked(state)
         self._classes, self._sums = arrays["classes"], arrays["sums"]
         self._releases, self._numbers = map(int, arrays["counts"])

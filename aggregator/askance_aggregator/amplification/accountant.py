@@ -46,9 +46,6 @@ def epsilon_ends(randomizer: Randomizer, answers: int, delta: Fraction) -> Ends:
 
     Returns:
         Ends of the least epsilon; the upper one is at most the local epsilon, rounded upward.
-
-    Raises:
-        InvalidParameter: answers or delta is out of range.
     """
     _check(answers)
     if not 0 < delta < 1:
@@ -60,11 +57,7 @@ def epsilon_ends(randomizer: Randomizer, answers: int, delta: Fraction) -> Ends:
 
 
 def delta_ends(randomizer: Randomizer, answers: int, epsilon: Fraction) -> Ends:
-    """Bound the delta that a shuffled batch satisfies at `epsilon` >= 0, replace-one.
-
-    Raises:
-        InvalidParameter: answers or epsilon is out of range.
-    """
+    """Bound the delta that a shuffled batch satisfies at `epsilon` >= 0, replace-one."""
     _check(answers)
     if epsilon < 0:
         raise InvalidParameter(f"epsilon: expected 0 or more, got {epsilon}")
@@ -76,10 +69,8 @@ def delta_ends(randomizer: Randomizer, answers: int, epsilon: Fraction) -> Ends:
 
 
 def curve(randomizer: Randomizer, answers: int) -> Curve:
-    """Compute upper ends of delta of a shuffled batch on a grid from 0 to the local epsilon.
-
-    The grid is dense where delta falls: its points are alike in ln epsilon.
-    """
+    """Compute upper ends of delta of a shuffled batch on a grid from 0 to the local epsilon."""
+    # The grid is dense where delta falls: its points are alike in ln epsilon.
     _check(answers)
     local, batch = local_epsilon(randomizer), _batch(randomizer, answers)
     first = min(local / 4, 0.1 / sqrt(answers))
@@ -101,10 +92,8 @@ class _Ends(Protocol):
         """Bound epsilon at a delta in [least, most]; the local epsilon holds for each delta."""
 
     def delta(self, epsilon: float, slack: float = _CLOSE_DELTA) -> Ends:
-        """Bound delta at an epsilon that is correct to a unit.
-
-        `slack`: how far apart the ends may be, over the lower one, where closer ones take longer.
-        """
+        """Bound delta at an epsilon that is correct to a unit."""
+        # `slack`: how far apart the ends may be, over the lower one, where closer ones take longer.
 
 
 @dataclass(frozen=True)
@@ -285,10 +274,9 @@ def _least_epsilon(
 def _greatest_epsilon(
     lower: Callable[[float], float], delta: float, low: float, high: float
 ) -> float:
-    """Search for the greatest epsilon in [low, high] at which a lower end of delta passes `delta`.
-
-    What is returned is such an epsilon, or `low`: the true delta there is above `delta`, and falls.
-    """
+    """Search [low, high] for the greatest epsilon at which a lower end of delta passes `delta`."""
+    # What is returned is such an epsilon, or `low`: the true delta there is above `delta`, and
+    # falls.
     if low > 0 and lower(_ratio(low * (1 + _CLOSE), 1)) <= delta:
         return low
     for share in (0.9997, 0.99, 0.7):
@@ -335,9 +323,7 @@ def _downward(exact: Fraction) -> float:
 
 
 def _bounded(local: float, epsilon: Fraction) -> float:
-    """The delta at epsilon of a release of which the local epsilon alone is known.
-
-    (e^local - e^epsilon) / (e^local + 1), attained by randomized response; at most local - epsilon
-    times the derivative, which is below 1.
-    """
+    """The delta at epsilon of a release of which the local epsilon alone is known."""
+    # (e^local - e^epsilon) / (e^local + 1), attained by randomized response; at most local -
+    # epsilon times the derivative, which is below 1.
     return min(1.0, nextafter(float(Fraction(local) - epsilon), inf))

@@ -171,10 +171,8 @@ class Atoms:
         return made
 
     def _set_alone(self, drawn: Users) -> None:
-        """Take users out of their atoms, whose others are hidden among fewer (Lemma 1).
-
-        A divided atom does not know which others were in its first one: it may have had them all.
-        """
+        """Take users out of their atoms, whose others are hidden among fewer (Lemma 1)."""
+        # A divided atom does not know which others were in its first one: it may have had them all.
         known, labels = self.users, self.labels
         places = known.searchsorted(drawn)
         counts = np.bincount(labels[places], minlength=len(self._atoms)).tolist()

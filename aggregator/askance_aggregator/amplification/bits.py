@@ -128,15 +128,12 @@ class _Circle:
 
     @classmethod
     def of(cls, high: float, low: float, best: float, n: Ints, k: Ints) -> _Circle:
-        """Sum over the circle for n - 1 others, k of them at `high`.
-
-        Args:
-            high: the greatest chance.
-            low: the least.
-            best: ln of Pr[B = c - 1] / Pr[B = c] where f is greatest.
-            n: answers per cell.
-            k: others at the greatest chance.
-        """
+        """Sum over the circle for n - 1 others, k of them at `high`."""
+        # high: the greatest chance.
+        # low: the least.
+        # best: ln of Pr[B = c - 1] / Pr[B = c] where f is greatest.
+        # n: answers per cell.
+        # k: others at the greatest chance.
         counts = (k[:, None].astype(np.float64), (n - 1 - k)[:, None].astype(np.float64))
         levels = (high, low)
         mean = sum((count * each for count, each in zip(counts, levels, strict=True)), _ZERO)

@@ -223,14 +223,11 @@ def _added(law: Floats, zero: float, one: float, third: float) -> Floats:
 
 
 def _joined(law: Floats, n: int, halves: Floats, sides: Floats) -> list[Floats]:
-    """Join the reports of others at 0 and 1 with those of t others at third cells.
-
-    Args:
-        law: by others at 0, reports in 0 and 1, reports in 0.
-        n: answers.
-        halves: laws of draws of one half, a row per number of draws.
-        sides: law of the number of third users' reports in 0 and 1; shape (t + 1,).
-    """
+    """Join the reports of others at 0 and 1 with those of t others at third cells."""
+    # law: by others at 0, reports in 0 and 1, reports in 0.
+    # n: answers.
+    # halves: laws of draws of one half, a row per number of draws.
+    # sides: law of the number of third users' reports in 0 and 1; shape (t + 1,).
     size, t = len(law), len(sides) - 1
     flat = law.reshape(size * size, size)
     joined = [np.zeros((size, total + 1, t + 1)) for total in range(n)]

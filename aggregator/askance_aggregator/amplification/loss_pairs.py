@@ -72,12 +72,10 @@ class LossPair:
 
 
 def pair_of(curve: Curve) -> LossPair:
-    """Return the pair of the lower convex hull of a curve's points in e^epsilon.
-
-    Q's masses are the hull's changes of slope, P's at gamma are gamma times these, and P's at
-    1 / gamma are Q's at gamma, as the curve is of both directions. Exact, but for the rounding of
-    gamma and of the masses, which is upward.
-    """
+    """Return the pair of the lower convex hull of a curve's points in e^epsilon."""
+    # Q's masses are the hull's changes of slope, P's at gamma are gamma times these, and P's at 1 /
+    # gamma are Q's at gamma, as the curve is of both directions. Exact, but for the rounding of
+    # gamma and of the masses, which is upward.
     if len(curve.epsilons) < 2:
         raise InvalidParameter("a curve: expected two points or more, found one")
     points = [(Fraction(1), Fraction(curve.deltas[0]))] + [
@@ -110,10 +108,6 @@ def pair_of(curve: Curve) -> LossPair:
 def composed_epsilon(steps: Sequence[tuple[LossPair, int]], delta: Fraction) -> float:
     """Bound epsilon of steps whose pairs are fixed before the first (Zhu, Dong, Wang 2022).
 
-    Losses are split onto a lattice so that both laws keep their masses, which is in convex order;
-    those above a cut count as infinite. Powers are taken by FFT of laws that are tilted towards the
-    answer, so that the transform's error is small beside delta; it is added.
-
     Args:
         steps: pairs, each with how often it is taken.
         delta: above 0.
@@ -121,6 +115,9 @@ def composed_epsilon(steps: Sequence[tuple[LossPair, int]], delta: Fraction) -> 
     Returns:
         At most the sum of the steps' largest losses.
     """
+    # Losses are split onto a lattice so that both laws keep their masses, which is in convex order;
+    # those above a cut count as infinite. Powers are taken by FFT of laws that are tilted towards
+    # the answer, so that the transform's error is small beside delta; it is added.
     if not steps or delta <= 0 or any(count < 1 for _, count in steps):
         raise InvalidParameter("composition: expected steps, counts of 1 or more and a delta > 0")
     total = sum(count for _, count in steps)

@@ -112,9 +112,6 @@ def honest(answers: int, liars: Fraction = LIARS, known: int = 0) -> int:
         answers: of the batch, 0 or more.
         liars: share of the answers, 0 .. 1.
         known: reports that are disclosed or the reader's own, 0 or more.
-
-    Raises:
-        InvalidParameter: liars is no share.
     """
     if not 0 <= liars <= 1:
         raise InvalidParameter(f"liars: expected a share of 0 .. 1, got {float(liars):g}")
@@ -206,10 +203,8 @@ def spent_epsilon(
 
 @lru_cache(maxsize=256)
 def _few_points(randomizer: Randomizer, answers: int, delta: Fraction) -> LossPair:
-    """Return the pair of a curve by seven points: a tenth above `curve`'s, in a tenth of its time.
-
-    They are where steps of a composition at `delta` lose most.
-    """
+    """Return a curve's pair by seven points: a tenth above `curve`'s, in a tenth of its time."""
+    # They are where steps of a composition at `delta` lose most.
     local = local_epsilon(randomizer)
     epsilons, deltas = [0.0], [float(delta_ends(randomizer, answers, Fraction(0)).upper)]
     for share in sorted({*_STEPS, 10 * delta, delta, delta / 100}, reverse=True):

@@ -66,12 +66,7 @@ class Law:
 
     @classmethod
     def of(cls, comparison: Comparison, less: Fraction = Fraction(0)) -> Law:
-        """Read a comparison; symbols of no mass are left out.
-
-        Args:
-            comparison: masses of one report.
-            less: share of the others' masses that is taken away, in [0, 1).
-        """
+        """Read a comparison; symbols of no mass are left out."""
         atoms = [atom for atom in comparison.atoms if atom.rest]
         kept, unit = (1 - less).numerator, less.denominator
         whole = comparison.denominator * unit
@@ -148,10 +143,8 @@ class ReportSum:
 
     @cached_property
     def _outcomes(self) -> tuple[Floats, Floats] | None:
-        """Counts of the symbols, shape (outcomes, symbols), and chances; None: there are too many.
-
-        A chance is a product of some 2 n + symbols positive floats, each to a unit.
-        """
+        """Return counts of symbols, shape (outcomes, symbols), and chances; None: too many."""
+        # A chance is a product of some 2 n + symbols positive floats, each to a unit.
         n, symbols = self.answers, len(self.law.chance) + 1
         if n > _SMALL or symbols * comb(n + symbols - 1, symbols - 1) > _ENUMERATED:
             return None
@@ -313,11 +306,9 @@ class _Line:
         return power, error
 
     def _aliased(self, period: float, upper: float) -> float:
-        """Bound the sum of e^(-t k P) E(S + tau N + k P)_+ over all k other than 0.
-
-        For k > 0 the expectation is at most E(S + tau N)_+ + k P; for k < 0 it is at most
-        M(s)^n e^(tau^2 s^2 / 2 - s |k| P) / (e s), for each s > t.
-        """
+        """Bound the sum of e^(-t k P) E(S + tau N + k P)_+ over all k other than 0."""
+        # For k > 0 the expectation is at most E(S + tau N)_+ + k P; for k < 0 it is at most M(s)^n
+        # e^(tau^2 s^2 / 2 - s |k| P) / (e s), for each s > t.
         ratio = exp(-self.tilt * period)
         if ratio >= 0.5:
             return inf

@@ -170,11 +170,7 @@ def token_metadata(token: str) -> Metadata:
 
 
 def read_token(metadata: Received) -> str | None:
-    """Return the bearer token in a call's metadata; None if there is none.
-
-    Raises:
-      CallRefused: the metadata has an authorization of another form.
-    """
+    """Return the bearer token in a call's metadata; None if there is none."""
     found = dict(metadata or ()).get(TOKEN_KEY)
     if found is None:
         return None

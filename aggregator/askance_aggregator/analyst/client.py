@@ -212,10 +212,7 @@ class Aggregator:
     def submit_signed(
         self, signed: SignedStudy, population: TaggedPopulation | None = None
     ) -> StudyHandle:
-        """Hand in a study that is signed; the same again is no harm.
-
-        Raises: see `submit`.
-        """
+        """Hand in a study that is signed; the same again is no harm."""
         digest = digest_of(signed.study)
         request = submission(signed, population)
         answer = self.unary(Call("Analysts/Submit"), digest, request, pb.SubmitStudyResponse)

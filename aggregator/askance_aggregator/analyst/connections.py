@@ -47,10 +47,6 @@ def open_channel(address: str, ca: Path | None, *, plaintext: bool) -> grpc.Chan
 
     TLS by the authority in `ca`, or by those that the system trusts; plain text if that is asked
     for, and to this machine if no authority is given.
-
-    Raises:
-      InvalidParameter: no address, an authority that cannot be read or is none, or both ways
-        asked for.
     """
     where = Address.of(address)
     if ca is not None:
@@ -78,11 +74,7 @@ class ConnectionPool:
 
     @contextmanager
     def channel(self) -> Iterator[grpc.Channel]:
-        """A channel for one call, for the length of a block.
-
-        Raises:
-          CallRefused: the pool is closed.
-        """
+        """A channel for one call, for the length of a block."""
         with self._lock:
             if self._is_closed:
                 raise CallRefused(
@@ -167,11 +159,7 @@ def is_away(error: grpc.RpcError) -> bool:
 
 
 def whole_answer(ask: Callable[[], Iterable[T]], sleep_s: Callable[[float], None]) -> list[T]:
-    """Return all parts of an answer; one that is cut off is asked for anew, twice at most.
-
-    Raises:
-      grpc.RpcError: the last call failed, or one that was refused.
-    """
+    """Return all parts of an answer; one that is cut off is asked for anew, twice at most."""
     for _ in range(_TRIES - 1):
         try:
             return list(ask())

@@ -82,11 +82,7 @@ _EXPORT = "askance export"  # begins the format that an export states
 
 
 def read_study_table(path: Path) -> TomlTable:
-    """Read the TOML file of a study.
-
-    Raises:
-      InvalidParameter: it cannot be read, or is of another kind, which is named.
-    """
+    """Read the TOML file of a study."""
     try:
         table = TomlTable.of_file(path)
     except InvalidParameter:
@@ -179,11 +175,7 @@ def read_definition(path: Path) -> StudyDefinition:
 
 
 def definition_of_table(content: Mapping[str, Any]) -> StudyDefinition:
-    """The study in a table of the form above; `schema` is a path from the working folder.
-
-    Raises:
-      InvalidParameter, InvalidRecord: not a study; the key is named.
-    """
+    """The study in a table of the form above; `schema` is a path from the working folder."""
     return _definition(TomlTable(content, "study"), Path("study"))
 
 

@@ -122,9 +122,6 @@ def call_proof(
     """Return the proof of a caller with a key, with a token, or with both.
 
     The token's file is read anew for each call.
-
-    Raises:
-      InvalidParameter: no such file, no key in it, or neither key nor token.
     """
     if key is None and token_file is None:
         raise InvalidParameter("connect: expected a key or a bearer token, got neither")

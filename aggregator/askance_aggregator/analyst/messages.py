@@ -187,11 +187,7 @@ def epochs_message(status: EpochStatus | None) -> pb.EpochStatus | None:
 
 
 def epochs_of(message: HasEpochs) -> EpochStatus | None:
-    """Return the epochs of a repeated study; None: it collects once.
-
-    Raises:
-      RemoteProtocolError: they are not epochs that it signs.
-    """
+    """Return the epochs of a repeated study; None: it collects once."""
     if not message.HasField("epochs"):
         return None
     found = message.epochs
@@ -227,11 +223,7 @@ def state_number(state: StudyState) -> pb.StudyState.ValueType:
 
 
 def state_of(message: HasState) -> StudyState:
-    """Return the state of a study.
-
-    Raises:
-      RemoteProtocolError: a state that is not known.
-    """
+    """Return the state of a study."""
     try:
         return StudyState(message.state)
     except ValueError:
@@ -382,10 +374,6 @@ def every_study(
 
     They are fetched a part at a time. `limit` is how many at most, the first ones of the order, the
     newest; None: all.
-
-    Raises:
-      InvalidParameter: a limit below 1.
-      RemoteProtocolError: the parts do not end after as many as there are by the first one.
     """
     if limit is not None and limit < 1:
         raise InvalidParameter(f"limit: expected 1 study or more, got {limit}")

@@ -68,10 +68,6 @@ def sign_submission(
         counted from it. 0: at once.
       population: devices that are asked, by their tags, which are sent beside the study; signed is
         a commitment to them. None: all.
-
-    Raises:
-      InvalidParameter: a study that an aggregator could not run from what is signed: a learner that
-        is not in the registry, or a design of one's own.
     """
     terms = terms_of_submission(
         study,

@@ -235,11 +235,9 @@ def _verify(
 
 
 def _least_account(transcript: Transcript, schema: Schema) -> Account:
-    """Return the account of the transcript's own tallies: none states less epsilon.
-
-    Each answer is hidden among the fewest of a tally of its question. A question that is asked once
-    has another tally, from which its answers were reused.
-    """
+    """Return the account of the transcript's own tallies: none states less epsilon."""
+    # Each answer is hidden among the fewest of a tally of its question. A question that is asked
+    # once has another tally, from which its answers were reused.
     questions: dict[bytes, bytes] = {}
     answers: dict[bytes, list[int]] = {}
     asked = {event.round: event for event in transcript.recorded if isinstance(event, Asked)}
@@ -593,11 +591,9 @@ def _check_result(
 def _outer(
     result: Mapping[str, Any], transcript: Transcript, terms: StudyTerms, users: int
 ) -> dict[str, Any]:
-    """Return the guarantee towards readers as it may be stated: none, or no less than recomputed.
-
-    Delta is the operator's, at most that of so many users: more may be enrolled. Of reused answers
-    it is what fresh ones would have: which other tallies count them, the operator knows.
-    """
+    """Return the guarantee towards readers as it may be stated: none, or no less than follows."""
+    # Delta is the operator's, at most that of so many users: more may be enrolled. Of reused
+    # answers it is what fresh ones would have: which other tallies count them, the operator knows.
     if "outer" not in result:
         return {}
     stated = result["outer"]
@@ -707,9 +703,6 @@ def verify_series(
     """Verify the export of a repeated study: each epoch by itself, then the summary.
 
     Keys are as of `verify`. The outcome's transcript is a hash over the digests of the epochs'.
-
-    Raises:
-      VerificationFailed: the first thing that does not hold; the epoch is named.
     """
     found: list[Verification] = []
     for one in export.epochs:
@@ -756,10 +749,8 @@ def verify_series(
 
 
 def _check_outer_series(export: SeriesExport, terms: StudyTerms) -> None:
-    """Check what each epoch states of all results so far: no less than follows from them.
-
-    Both statements of an epoch have one delta; if they differ, the one with the greater fails.
-    """
+    """Check what each epoch states of all results so far: no less than follows from them."""
+    # Both statements of an epoch have one delta; if they differ, the one with the greater fails.
     transcripts = []
     for one in export.epochs:
         transcripts.append(Transcript(_ReadLog(one.lines)))

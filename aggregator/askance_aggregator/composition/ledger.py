@@ -40,11 +40,7 @@ class ReleaseLedger:
         return accountant.epsilon(self._totals, rational(delta, "delta"))
 
     def admits(self, *events: Event) -> bool:
-        """Return whether `compose` would record these events.
-
-        Raises:
-          InvalidParameter: one of them is no event, or none that the budget can be held against.
-        """
+        """Return whether `compose` would record these events."""
         return self._budget.within(self._tried(events))
 
     def compose(self, *events: Event) -> EventCounts:

@@ -65,10 +65,6 @@ def estimate(
             range and whose values are the possible ones nearest to zero.
         alpha: in (0, 1).
         decode: of a table that was designed with its decode values.
-
-    Raises:
-        InvalidParameter: the randomizer does not suit the question, the counts are not a tally of
-            n reports, alpha is no probability, or the decode values are not unbiased.
     """
     _check(question, randomizer, alpha)
     if n == 0:
@@ -222,9 +218,6 @@ def joined(blocks: Sequence[Answer], question: Question) -> Answer:
 
     Utility: each value is the block's own, unbiased; intervals hold together if the blocks had
     `alpha_of` it each.
-
-    Raises:
-        InvalidParameter: they have more or fewer values than the question together.
     """
     values = sum(len(block.values) for block in blocks)
     if values != question.values:

@@ -202,10 +202,8 @@ class Bets:
         return max(float(needed.min(axis=1).max()), 0.0)
 
     def interval(self, counts: Reals, stake: float, alpha: float) -> tuple[float, float]:
-        """Return the least and the greatest mean that bets of this size do not reject.
-
-        The stake is chosen before the draws. A chance of alpha / 2 is on each side.
-        """
+        """Return the least and the greatest mean that bets of this size do not reject."""
+        # The stake is chosen before the draws. A chance of alpha / 2 is on each side.
         middle = float(counts @ self.values) / self.n
         low = self._end(counts, stake, alpha / 2, self._least, middle)
         return low, self._end(counts, -stake, alpha / 2, self._most, middle)
@@ -219,11 +217,9 @@ class Bets:
         return float(self.values.max())
 
     def _end(self, counts: Reals, stake: float, alpha: float, far: float, near: float) -> float:
-        """Bisect between a mean that the bet rejects, and one that it does not.
-
-        Toward `far` the sum of ln(1 + s (W - m)) grows by at least n |s| / 2 per unit, and b by far
-        less.
-        """
+        """Bisect between a mean that the bet rejects, and one that it does not."""
+        # Toward `far` the sum of ln(1 + s (W - m)) grows by at least n |s| / 2 per unit, and b by
+        # far less.
 
         def rejects(mean: float) -> bool:
             log_wealth = float(counts @ np.log1p(stake * (self.values - mean)))

@@ -37,9 +37,6 @@ def influence(
         The greatest change over the values of the answer, in real units of the answer. Of a query
         with a missing level it depends on `present`, the share of users who have the number, as the
         reports show it (`Presence.share`).
-
-    Raises:
-        InvalidParameter: the randomizer does not suit the question, or there is no answer.
     """
     if answered < 1:
         raise InvalidParameter(f"influence: expected 1 answer or more, found {answered}")
@@ -56,11 +53,7 @@ def share_of_numbers(
     answered: int,
     decode: Decode | None = None,
 ) -> float:
-    """Estimate the share of users who have the number; 1 of a query without a missing level.
-
-    Raises:
-        InvalidParameter: the randomizer does not suit the question, or there is no such tally.
-    """
+    """Estimate the share of users who have the number; 1 of a query without a missing level."""
     if not question.over_present:
         return 1.0
     return float(share_seen(*known_scores(question, randomizer, decode), counts, answered))
@@ -73,10 +66,8 @@ def _of_present(
     decode: Decode | None,
     present: Fraction,
 ) -> Fraction:
-    """Bound (da - m db) / (B + db) for any m in [-1, 1], with B the sum of presences.
-
-    At most the whole range: so much if one report may decide whether any user has the number.
-    """
+    """Bound (da - m db) / (B + db) for any m in [-1, 1], with B the sum of presences."""
+    # At most the whole range: so much if one report may decide whether any user has the number.
     table, scores_of = known_scores(question, randomizer, decode)
     symbols = table.randomizer.symbols
     numbers, presences = scores_of[:symbols], scores_of[symbols:]

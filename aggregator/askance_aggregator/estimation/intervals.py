@@ -134,11 +134,9 @@ def are_apart() -> bool:
 
 @lru_cache(maxsize=256)
 def even_part(own: float, other: float, cells: int, alpha: float) -> float:
-    """Choose the part of alpha that all cells share alike, by the normal law.
-
-    The rest goes by share. It is the greatest part for which the widest interval is within 5 % of
-    the shortest.
-    """
+    """Choose the part of alpha that all cells share alike, by the normal law."""
+    # The rest goes by share. It is the greatest part for which the widest interval is within 5 % of
+    # the shortest.
     from askance_aggregator.special_functions import ndtri
 
     shares = np.linspace(0, 1, _SHARES + 1)

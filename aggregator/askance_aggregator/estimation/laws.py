@@ -88,14 +88,12 @@ class ReportsLaw:
         return None if scaled is None else scaled / self.reports[0].answered
 
     def sums(self, weights: Reals, most: float) -> tuple[Reals, Reals] | None:
-        """Bound weighted sums of what one codebook or one k-ary response tells; else None.
-
-        A codebook has no preferred direction (ADR 33): the sum with weights w has the law of |w|
-        times one component's. Of a user's squared length at most (most / |w|)^2 lies along w.
-
-        By k-ary response a sum of shares is the mean of the reported cells' weights, but for a
-        constant and a factor (`_sums_of_cells`).
-        """
+        """Bound weighted sums of what one codebook or one k-ary response tells; else None."""
+        # A codebook has no preferred direction (ADR 33): the sum with weights w has the law of |w|
+        # times one component's. Of a user's squared length at most (most / |w|)^2 lies along w.
+        #
+        # By k-ary response a sum of shares is the mean of the reported cells' weights, but for a
+        # constant and a factor (`_sums_of_cells`).
         part = self.reports[0]
         of_cells = self.question.query.kind is QueryKind.CATEGORY
         if of_cells and isinstance(part.randomizer, KaryResponse) and part.answered:
@@ -150,10 +148,8 @@ class ReportsLaw:
         return ratio_intervals(SignPair(numbers, gaps), seen, each)
 
     def sum_law(self, weights: Reals, means: Reals, products: Ends) -> SumLaw | None:
-        """Bound the moments of a weighted sum of a vector's components.
-
-        Blocks have users of their own, so that their variances add up.
-        """
+        """Bound the moments of a weighted sum of a vector's components."""
+        # Blocks have users of their own, so that their variances add up.
         query = self.question.query
         if query.kind is not QueryKind.VECTOR or query.low != -query.high:
             return None
@@ -178,11 +174,9 @@ class ReportsLaw:
 
 
 def _sums_of_cells(part: TalliedReports, weights: Reals, alpha: float) -> tuple[Reals, Reals]:
-    """Bound each weighted sum of shares, each missing with a chance of at most alpha.
-
-    A report has the weight of its cell. Cells of one weight are alike: a user in one of m such
-    cells reports that weight with the chance own + (m - 1) other, and others with m other.
-    """
+    """Bound each weighted sum of shares, each missing with a chance of at most alpha."""
+    # A report has the weight of its cell. Cells of one weight are alike: a user in one of m such
+    # cells reports that weight with the chance own + (m - 1) other, and others with m other.
     family = family_of(part.randomizer)
     rates = family.inclusion(0)
     assert rates is not None, "a k-ary response has rates"
@@ -221,9 +215,6 @@ def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | No
 
     Returns:
         Shape (levels, levels); None where no formula is known for the family.
-
-    Raises:
-        InvalidParameter: another number of shares than levels.
     """
     truth = np.asarray(shares, dtype=np.float64)
     if len(truth) != family.randomizer.levels:

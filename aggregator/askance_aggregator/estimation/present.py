@@ -142,11 +142,9 @@ class PresentLaw:
         return np.asarray(self._on_pairs(values, means)[0])
 
     def _log_envelope(self, moments: Reals, means: Reals | None) -> Reals:
-        """The greatest mean of ln of moments, which are linear between two levels.
-
-        For any slope u it is at most the greatest ln f(x) - u (x - m), x in [-1, 1]: on a piece
-        where f is f_0 + g x that is where f = g / u.
-        """
+        """The greatest mean of ln of moments, which are linear between two levels."""
+        # For any slope u it is at most the greatest ln f(x) - u (x - m), x in [-1, 1]: on a piece
+        # where f is f_0 + g x that is where f = g / u.
         if means is None:
             return np.asarray(np.log(moments.max(axis=0)))
         # At a level, or an end, the slope beside it is one that touches the envelope there.
@@ -182,12 +180,10 @@ class PresentLaw:
         )
 
     def _landing(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
-        """A of `relative_landing`, infinite where no tilt was found; the scores' span is 1.
-
-        A mixture varies at least as much as one of its parts, and, of two parts, its variance is
-        concave in their shares: on two levels the law is known but for the share, and the variance
-        is least at one end of it.
-        """
+        """A of `relative_landing`, infinite where no tilt was found; the scores' span is 1."""
+        # A mixture varies at least as much as one of its parts, and, of two parts, its variance is
+        # concave in their shares: on two levels the law is known but for the share, and the
+        # variance is least at one end of it.
         laws = self._laws(users)  # shape (laws, symbols, cases)
         tilted = laws * np.exp(unit * tilts)
         tilted = tilted / tilted.sum(axis=1, keepdims=True)
@@ -229,13 +225,7 @@ PresentDecode = tuple[Fraction, ...]
 
 
 def check_present(question: Question, table: TableFamily, decode: PresentDecode) -> None:
-    """Refuse scores that are not unbiased for a table, or levels that a number can pass.
-
-    Raises:
-        InvalidParameter: they are not: a is a number's place on [-1, 1] and b is 1, and both are 0
-            for the last level, exactly at the ends and there and within `MAX_SCORE_BIAS` elsewhere;
-            or a number would be rounded onto the last level.
-    """
+    """Refuse scores that are not unbiased for a table, or levels that a number can pass."""
     _check_levels(question, table.randomizer.levels)
     if len(decode) != 2 * table.randomizer.symbols:
         raise InvalidParameter(
@@ -247,11 +237,7 @@ def check_present(question: Question, table: TableFamily, decode: PresentDecode)
 
 @lru_cache(maxsize=64)
 def score_bias(table: TableFamily, decode: PresentDecode) -> Fraction:
-    """The most that a - m b is off in expectation, for any m in [-1, 1].
-
-    Raises:
-        InvalidParameter: that is more than `MAX_SCORE_BIAS`, or more than 0 where it must be exact.
-    """
+    """The most that a - m b is off in expectation, for any m in [-1, 1]."""
     symbols, levels = table.randomizer.symbols, table.randomizer.levels
     points = [Fraction(2 * level, levels - 2) - 1 for level in range(levels - 1)]
     numbers = table.moved_grid(decode[:symbols])

@@ -42,12 +42,7 @@ def levels_of(question: Question) -> int | None:
 
 
 def check_suits(question: Question, randomizer: Randomizer) -> None:
-    """Refuse a randomizer whose levels are not the question's.
-
-    Raises:
-        InvalidParameter: they differ, a real value meets a randomizer without equal steps, or one
-            of signed values is used for another question.
-    """
+    """Refuse a randomizer whose levels are not the question's."""
     kind = question.query.kind
     expected = None if kind is QueryKind.REAL else levels_of(question)
     family = family_of(randomizer)
@@ -78,9 +73,6 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
     Returns:
         The table. Its expectations run from -1 to 1 exactly, and are elsewhere within `MAX_BIAS` of
         its equally spaced levels; of a query with a missing level, see `present.check_present`.
-
-    Raises:
-        InvalidParameter: the question is not of a number, or they are no such values.
     """
     table = family_of(randomizer)
     if question.over_present:
@@ -96,11 +88,7 @@ def check_decode(question: Question, randomizer: Randomizer, decode: Decode) -> 
 
 @lru_cache(maxsize=64)
 def bias_of(channel: TableFamily, decode: Decode) -> Fraction:
-    """The most that decode values are off in expectation, in half ranges.
-
-    Raises:
-        InvalidParameter: that is more than `MAX_BIAS`, or they are off at an end of the range.
-    """
+    """The most that decode values are off in expectation, in half ranges."""
     grid, bias = channel.moved_grid(decode), channel.bias(decode)
     if grid[0] != -1 or grid[-1] != 1 or bias > MAX_BIAS:
         raise InvalidParameter(
@@ -146,11 +134,7 @@ def recorded_question(query: Query, randomizer: Randomizer, decode: Decode | Non
 def known_scores(
     question: Question, randomizer: Randomizer, decode: Decode | None
 ) -> tuple[TableFamily, Decode]:
-    """The table of a query with a missing level, and its scores: the given or the inverse's.
-
-    Raises:
-        InvalidParameter: it is no table, or they are not unbiased for it.
-    """
+    """The table of a query with a missing level, and its scores: the given or the inverse's."""
     table = family_of(randomizer)
     if not isinstance(table, TableFamily):
         raise InvalidParameter(f"a real value expects a table, found {randomizer.name}")

@@ -46,14 +46,12 @@ _Level = tuple[int, Sequence[int]]
 
 @lru_cache(maxsize=16)  # a plan asks at many numbers of answers; 720 levels take seconds
 def table_comparisons(table: Table) -> Comparisons | TwoSymbols:
-    """Reduce a table.
-
-    Columns in proportion are one symbol, and equal rows one level. A table of two symbols is a bit.
-    Else one law bounds all pairs (`spread_pair`): of staircase tables, whose columns have two
-    values in one ratio, it is the law of a pair. Where the worst pair's index is less and there are
-    few levels, all pairs are given, the greatest index first. The index of a comparison is
-    sum (a - b)^2 / c, which alone decides for large batches; it selects, and proves nothing.
-    """
+    """Reduce a table."""
+    # Columns in proportion are one symbol, and equal rows one level. A table of two symbols is a
+    # bit. Else one law bounds all pairs (`spread_pair`): of staircase tables, whose columns have
+    # two values in one ratio, it is the law of a pair. Where the worst pair's index is less and
+    # there are few levels, all pairs are given, the greatest index first. The index of a comparison
+    # is sum (a - b)^2 / c, which alone decides for large batches; it selects, and proves nothing.
     every = list(zip(*merged_columns(table), strict=True))
     if len(every[0]) == 2:
         first = [row[0] for row in every]
@@ -95,13 +93,12 @@ def merged_columns(table: Table) -> list[tuple[int, ...]]:
 
 
 def spread_pair(columns: Sequence[Sequence[int]]) -> Comparison:
-    """Bound all pairs of levels, given the columns of a table; their order does not matter.
-
-    Each level has 1 - sum m to give out to columns beyond their least masses m, and a column takes
-    (r - 1) m of it at most, r its greatest ratio. The bound is a law of two levels that fill the
-    columns of the greatest ratios in turn, and share none; where there is not so much mass, all
-    columns are given the greatest ratio of all. Proof: docs/math/shuffled_families.md section 5.
-    """
+    """Bound all pairs of levels, given the columns of a table; their order does not matter."""
+    # Each level has 1 - sum m to give out to columns beyond their least masses m, and a column
+    # takes (r - 1) m of it at most, r its greatest ratio. The bound is a law of two levels that
+    # fill the columns of the greatest ratios in turn, and share none; where there is not so much
+    # mass, all columns are given the greatest ratio of all. Proof: docs/math/shuffled_families.md
+    # section 5.
     left = COIN_SPACE - sum(map(min, columns))
     ordered = sorted(columns, key=lambda column: Fraction(max(column), min(column)), reverse=True)
     filled: list[tuple[Fraction, Fraction]] = []  # ratio, and the least mass that is filled
@@ -167,11 +164,9 @@ class TableFamily(Family[Channel]):
         return self.randomizer.symbols == 2
 
     def inclusion(self, level: int) -> InclusionRates | None:
-        """Rates of a level in a table of two levels whose symbols are one bit, or as good as one.
-
-        Of more than two symbols each stands for the level that it is likelier at
-        (`containing` counts them); None if that would lose precision.
-        """
+        """Rates of a level in a table of two levels whose symbols are one bit, or nearly so."""
+        # Of more than two symbols each stands for the level that it is likelier at (`containing`
+        # counts them); None if that would lose precision.
         sides = _sides(self.randomizer)
         if sides is None:
             return None
@@ -243,11 +238,7 @@ class TableFamily(Family[Channel]):
         return self._means(values, range(self.randomizer.levels))
 
     def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
-        """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly.
-
-        Raises:
-            InvalidParameter: the first and the last level have the same expectation.
-        """
+        """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly."""
         grid = self.moved_grid(values)
         low, high = grid[0], grid[-1]
         if low == high:
@@ -316,12 +307,10 @@ Sides = tuple[tuple[int, ...], tuple[int, ...]]
 
 @lru_cache(maxsize=64)
 def _sides(channel: Channel) -> Sides | None:
-    """Divide the symbols of a table of two levels by the level that each is likelier at.
-
-    None if the table has more levels, or if one bit a report has more variance than all its symbols
-    have. Dividing a symbol of a bit into several, in the same proportion at both levels up to the
-    rounding of integers, leaves the bit.
-    """
+    """Divide the symbols of a table of two levels by the level that each is likelier at."""
+    # None if the table has more levels, or if one bit a report has more variance than all its
+    # symbols have. Dividing a symbol of a bit into several, in the same proportion at both levels
+    # up to the rounding of integers, leaves the bit.
     if channel.levels != MIN_SIDE:
         return None
     if channel.symbols == MIN_SIDE:
@@ -398,17 +387,12 @@ _WEIGHT_BITS = 32  # of a symbol's weight: to round it costs a variance less tha
 
 
 def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
-    """B with sum_y B[v][y] * table[x][y] / scale = [v = x] for all levels v and x.
-
-    A square table has one such B. A table with more symbols than levels has many; this is the
-    least-squares one with each symbol weighted by the inverse of its column's mass,
-    (table W table^T)^-1 table W. It has the least variance summed over levels for users who are
-    evenly at all levels, and symbols of equal likelihood ratios get equal scores, as if they were
-    one symbol: to divide a symbol costs nothing.
-
-    Raises:
-        InvalidParameter: there is none: the rows are linearly dependent.
-    """
+    """B with sum_y B[v][y] * table[x][y] / scale = [v = x] for all levels v and x."""
+    # A square table has one such B. A table with more symbols than levels has many; this is the
+    # least-squares one with each symbol weighted by the inverse of its column's mass, (table W
+    # table^T)^-1 table W. It has the least variance summed over levels for users who are evenly at
+    # all levels, and symbols of equal likelihood ratios get equal scores, as if they were one
+    # symbol: to divide a symbol costs nothing.
     levels, symbols = len(table), len(table[0])
     if levels > symbols:
         raise InvalidParameter(
@@ -429,10 +413,8 @@ def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
 
 
 def _weighted(table: Matrix) -> Matrix:
-    """Multiply each column by a whole number in proportion to the inverse of its sum.
-
-    Any positive weights give a left inverse, so the numbers may be rounded.
-    """
+    """Multiply each column by a whole number in proportion to the inverse of its sum."""
+    # Any positive weights give a left inverse, so the numbers may be rounded.
     masses = [sum(column) for column in zip(*table, strict=True)]
     unit = max(masses) << _WEIGHT_BITS
     weights = [unit // mass for mass in masses]  # 2^32 or more each, so the rounding is relative

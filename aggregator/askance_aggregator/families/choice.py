@@ -77,22 +77,18 @@ def _best_of_many(
 def shares_for(levels: int, nano: int) -> tuple[Randomizer, ...]:
     """The randomizers that may keep all shares of a category together, beside `best_for`.
 
-    `best_for` has the least variance averaged over cells, most of which have a small share. Whether
-    any share is off is decided by the worst shares, a half of all users at each of two cells, say,
-    and a set of more cells says more of a large share. Here is that with the least of the worst
-    errors of j equal shares, j = 1, 2, 4 and so on, and of no share, by the normal law; the planner
-    compares what it needs.
-
     Args:
         levels: 2..2^20.
         nano: > 0, nano-nats.
 
     Returns:
         None or one, of at most 64 members.
-
-    Raises:
-        InvalidParameter: levels or nano is out of range, or 64-bit coins cannot express nano.
     """
+    # `best_for` has the least variance averaged over cells, most of which have a small share.
+    # Whether any share is off is decided by the worst shares, a half of all users at each of two
+    # cells, say, and a set of more cells says more of a large share. Here is that with the least of
+    # the worst errors of j equal shares, j = 1, 2, 4 and so on, and of no share, by the normal law;
+    # the planner compares what it needs.
     if levels <= 2:
         return ()
     ratio = exp(min(nano / NANO_NATS_PER_NAT, _GREATEST))
@@ -114,18 +110,9 @@ def _worst_error(cells: int, size: int, ratio: float) -> float:
 
 
 def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
-    """The randomizers made for disjoint signed values, beside `best_for` of their cells.
-
-    Which is best depends on eps, on how many values there are and on how many users are at none:
-    the planner compares what they need.
-
-    Args:
-        values: 1..32767.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
-    """
+    """The randomizers made for disjoint signed values, beside `best_for` of their cells."""
+    # Which is best depends on eps, on how many values there are and on how many users are at none:
+    # the planner compares what they need.
     sign = hadamard_sign(values, nano)
     return (sign, signed_subset_selection(values, nano)) if values <= SIGNED_SET_VALUES else (sign,)
 

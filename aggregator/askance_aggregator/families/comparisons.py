@@ -41,9 +41,6 @@ class Comparison:
             the others to at most that, and what is left is a report that tells nothing.
         denominator: of all masses, > 0.
         population: names the records for a reader: "record 0 against 3, others at 7".
-
-    Raises:
-        InvalidParameter: the masses are not of that form.
     """
 
     atoms: tuple[Atom, ...]
@@ -145,13 +142,7 @@ class Comparisons:
 
 
 def merged(masses: Iterable[Atom], denominator: int, population: str) -> Comparison:
-    """Make a comparison of symbols; those whose masses are proportional become one symbol.
-
-    Args:
-        masses: each an atom of any number of symbols, 0 included: those are left out.
-        denominator: of all masses.
-        population: names the records.
-    """
+    """Make a comparison of symbols; those whose masses are proportional become one symbol."""
     sums: dict[tuple[int, int, int], int] = {}
     for record, other, rest, symbols in masses:
         common = gcd(record, other, rest)

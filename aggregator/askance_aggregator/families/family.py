@@ -115,9 +115,6 @@ class Family(ABC, Generic[R]):
 
         `stray` is the chance at any third cell; where that is not the same for all, the greatest,
         which is the worst for a tail.
-
-        Raises:
-            InvalidParameter: the family has no such rates.
         """
         raise InvalidParameter(f"no pairs are known for the family {self.randomizer.name}")
 
@@ -195,9 +192,6 @@ class SignedFamily(Family[R]):
         """Estimate the signed value at each j from a tally of n reports.
 
         Utility: unbiased, exactly; not clipped to [-1, 1].
-
-        Raises:
-            InvalidParameter: the tally is not one of n > 0 reports, or + and - are reported alike.
         """
         plus, minus = self.pointing(counts, n)
         scale = n * self.sign_gap
@@ -239,11 +233,7 @@ def describes(kind: type[R]) -> Callable[[type[Family[R]]], type[Family[R]]]:
 
 
 def family_of(randomizer: Randomizer) -> Family[Any]:
-    """Return the family of a randomizer.
-
-    Raises:
-        InvalidParameter: no family is registered for its class.
-    """
+    """Return the family of a randomizer."""
     make = _FAMILIES.get(type(randomizer))
     if make is None:
         raise InvalidParameter(
@@ -270,9 +260,6 @@ def make(name: str, cells: int, nano: int) -> Randomizer:
         cells: of its input: cells of a category, values of a sign, components of a vector, levels
             of a number.
         nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: no such name, or the family has none for these numbers.
     """
     if name not in _MAKERS:
         raise unknown_name("randomizer", name, makers())

@@ -47,12 +47,10 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         return SignRates(kept, 1 - kept, Fraction(1, 2))
 
     def comparisons(self) -> Comparisons | TwoSymbols:
-        """Compare the two signs of a value, whose near sets share no symbol. Exact.
-
-        Half of the symbols are near a sign; a third level is near half of each half. Other pairs of
-        signs share near symbols, and the neutral level is the mean of two signs: both are bounded
-        by this pair (docs/math/shuffled_families.md).
-        """
+        """Compare the two signs of a value, whose near sets share no symbol. Exact."""
+        # Half of the symbols are near a sign; a third level is near half of each half. Other pairs
+        # of signs share near symbols, and the neutral level is the mean of two signs: both are
+        # bounded by this pair (docs/math/shuffled_families.md).
         law = NearSets(self.randomizer.threshold, 1, 2)
         if self.randomizer.values == 1:
             return law.bit()
@@ -87,12 +85,10 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         return self.plus_counts(signs.reshape(-1, 2))
 
     def plus_counts(self, signs: NDArray[np.int64]) -> Counts:
-        """Count the reports that point to + at each value, from the counts of each row and sign.
-
-        A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
-        count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform, of
-        integers. From shape (..., 2^m, 2) to shape (..., values).
-        """
+        """Count the reports that point to + at each value, from the counts of each row and sign."""
+        # A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
+        # count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform,
+        # of integers. From shape (..., 2^m, 2) to shape (..., values).
         sums = signs[..., 0] - signs[..., 1]
         everyone = signs.sum(axis=(-2, -1), dtype=np.int64)
         shape = sums.shape
@@ -118,14 +114,6 @@ class HadamardFamily(SignedFamily[HadamardSign]):
 @makes("hadamard-sign")
 @lru_cache(maxsize=256, typed=True)
 def hadamard_sign(values: int, nano: int) -> HadamardSign:
-    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits.
-
-    Args:
-        values: 1..32767.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
-    """
+    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits."""
     check_integer("values", values, 1, MAX_VALUES)
     return HadamardSign(values, randomized_response(nano).table[0][0])

@@ -51,11 +51,9 @@ class HypercubeFamily(Family[HypercubeResponse]):
 
     @property
     def agreement(self) -> Fraction:
-        """m: the mean of a reported sign times the own one, with uniform draws.
-
-        sum over i <= r of C(s, i) (1 - 2i/s) telescopes to C(s-1, r), and over i > r to its
-        negative, so m = C(s-1, r) (t/N - (2^64-t)/F) / 2^64.
-        """
+        """m: the mean of a reported sign times the own one, with uniform draws."""
+        # sum over i <= r of C(s, i) (1 - 2i/s) telescopes to C(s-1, r), and over i > r to its
+        # negative, so m = C(s-1, r) (t/N - (2^64-t)/F) / 2^64.
         tilt = Fraction(self.randomizer.threshold, self.randomizer.near) - Fraction(
             COIN_SPACE - self.randomizer.threshold, self.randomizer.levels - self.randomizer.near
         )
@@ -72,11 +70,9 @@ class HypercubeFamily(Family[HypercubeResponse]):
 
     @property
     def pair_agreement(self) -> Fraction:
-        """Mean product of two components' agreements; 0 of one component.
-
-        At a distance i from the own pattern, all such patterns being equally likely, it is
-        ((s - 2i)^2 - s) / (s (s - 1)): the square of the sum of all agreements less its diagonal.
-        """
+        """Mean product of two components' agreements; 0 of one component."""
+        # At a distance i from the own pattern, all such patterns being equally likely, it is ((s -
+        # 2i)^2 - s) / (s (s - 1)): the square of the sum of all agreements less its diagonal.
         size, radius = self.randomizer.components, self.randomizer.radius
         if size == 1:
             return Fraction(0)
@@ -96,13 +92,11 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return VectorRates((half * inverse) ** 2, 0.0, pair, half * abs(inverse))
 
     def comparisons(self) -> Comparisons | TwoSymbols:
-        """Compare two opposite patterns, which share as few near patterns as any two.
-
-        From below other users are taken halfway between the two, or at one of them; or two patterns
-        are compared that differ in fewer components, beside others at one that differs from both in
-        the rest (`_apart`): those with the greatest index. The bias is derived at
-        `hypercube_draws.certified_ratio`.
-        """
+        """Compare two opposite patterns, which share as few near patterns as any two."""
+        # From below other users are taken halfway between the two, or at one of them; or two
+        # patterns are compared that differ in fewer components, beside others at one that differs
+        # from both in the rest (`_apart`): those with the greatest index. The bias is derived at
+        # `hypercube_draws.certified_ratio`.
         size, half = self.randomizer.components, self.randomizer.components // 2
         law = NearSets(self.randomizer.threshold, self.randomizer.near, self.randomizer.levels)
         if size == 1:
@@ -134,11 +128,9 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return Comparisons([law.blanket(pair, "opposite patterns, any others")], lower, bias)
 
     def _near(self, away: int) -> dict[Near, int]:
-        """Count the patterns by nearness to a pattern, to its opposite, and to one `away` from it.
-
-        A pattern that differs from the first in i of those components and in j of the rest is at
-        i + j from the first, size - i - j from its opposite and away - i + j from the third.
-        """
+        """Count patterns by nearness to a pattern, its opposite, and one `away` from it."""
+        # A pattern that differs from the first in i of those components and in j of the rest is at
+        # i + j from the first, size - i - j from its opposite and away - i + j from the third.
         size, radius = self.randomizer.components, self.randomizer.radius
         rest = size - away
         within = [0, *accumulate(comb(rest, j) for j in range(rest + 1))]
@@ -153,14 +145,13 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return counts
 
     def _apart(self, apart: int, turned: int) -> dict[Near, int]:
-        """Count the patterns by nearness to three.
-
-        The second one differs from the first in `apart` components, the third one in `turned` of
-        these and in all of the rest.
-
-        A pattern that differs from the first in i of the `turned`, j of the other `apart` and k of
-        the rest is at i + j + k, at apart - i - j + k and at turned - i + j + rest - k from them.
-        """
+        """Count the patterns by nearness to three."""
+        # The second one differs from the first in `apart` components, the third one in `turned` of
+        # these and in all of the rest.
+        #
+        # A pattern that differs from the first in i of the `turned`, j of the other `apart` and k
+        # of the rest is at i + j + k, at apart - i - j + k and at turned - i + j + rest - k from
+        # them.
         radius, rest = self.randomizer.radius, self.randomizer.components - apart
         within = [0, *accumulate(comb(rest, k) for k in range(rest + 1))]
         counts: dict[Near, int] = {}

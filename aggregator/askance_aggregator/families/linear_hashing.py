@@ -59,17 +59,15 @@ def each_sums(cells: int, modulus: int) -> int:
 
 
 def supports(codes: Numbers, cells: int, modulus: int) -> Numbers:
-    """For each cell x, how many reports (a, c) have a.x = c modulo q.
-
-    A report is one number to base q: the digits of a, the most significant first, then c. There are
-    three ways to count, and the one that takes the fewest sums is taken: report by report
-    (`_counted`); by a table per value of the leading digit (`_by_leading`); by one table of all
-    reports there can be (`_dense`). All sums are of integers, so neither the way nor shards of
-    reports change them.
-
-    Codes have shape (n,), are below q^(t + 1) and have a > 0. The modulus q is a prime; there are
-    more cells than that.
-    """
+    """For each cell x, how many reports (a, c) have a.x = c modulo q."""
+    # A report is one number to base q: the digits of a, the most significant first, then c. There
+    # are three ways to count, and the one that takes the fewest sums is taken: report by report
+    # (`_counted`); by a table per value of the leading digit (`_by_leading`); by one table of all
+    # reports there can be (`_dense`). All sums are of integers, so neither the way nor shards of
+    # reports change them.
+    #
+    # Codes have shape (n,), are below q^(t + 1) and have a > 0. The modulus q is a prime; there are
+    # more cells than that.
     n, digits = len(codes), digits_of(cells, modulus)
     leading, size = _leading(cells, modulus, digits), power(modulus, digits + 1)
     ways = [
@@ -95,12 +93,10 @@ def table_supports(
 
 
 def _counted(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
-    """Count report by report: every leading part of a cell has one last digit that agrees.
-
-    If the last digit a_t of a is not 0, a cell with the leading digits x' is supported exactly if
-    its last digit is (c - a'.x') / a_t. If it is 0, that digit plays no part: the report is one
-    about the leading digits.
-    """
+    """Count report by report: every leading part of a cell has one last digit that agrees."""
+    # If the last digit a_t of a is not 0, a cell with the leading digits x' is supported exactly if
+    # its last digit is (c - a'.x') / a_t. If it is 0, that digit plays no part: the report is one
+    # about the leading digits.
     heads = -(-cells // q)  # how many leading parts of cells there are
     a, c = np.divmod(codes, np.int64(q))
     rest, last = np.divmod(a, np.int64(q))
@@ -139,11 +135,9 @@ def _inverses(q: int) -> Numbers:
 
 
 def _by_leading(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
-    """Count by tables without the leading digit of a, which is taken from the reports.
-
-    For each value v of a cell's leading digit reports are counted by what is left of a, and by
-    c - a_1 v in place of c.
-    """
+    """Count by tables without the leading digit of a, which is taken from the reports."""
+    # For each value v of a cell's leading digit reports are counted by what is left of a, and by c
+    # - a_1 v in place of c.
     lead, rest = np.divmod(codes, np.int64(power(q, digits)))
     value = rest % q
     left = rest - value
@@ -174,18 +168,16 @@ def _leading(cells: int, modulus: int, digits: int) -> int:
 def _summed(
     table: NDArray[np.signedinteger[Any]], q: int, digits: int, leading: int
 ) -> NDArray[np.signedinteger[Any]]:
-    """The sums over all digits of a, for c = 0; the leading digit of x takes this many values.
-
-    The table N is summed a digit at a time, and of the last digit's sums only those with c = 0 are
-    wanted:
-
-        N'[.., x_i, .., c] = sum over a_i of N[.., a_i, .., c + a_i x_i]
-
-    Index c stands first, and the digit that is summed second; the digit of x that takes its place
-    goes to the end, so that each sum is of long runs of numbers.
-
-    Shape (leading q^(digits - 1),).
-    """
+    """The sums over all digits of a, for c = 0; the leading digit of x takes this many values."""
+    # The table N is summed a digit at a time, and of the last digit's sums only those with c = 0
+    # are wanted:
+    #
+    #     N'[.., x_i, .., c] = sum over a_i of N[.., a_i, .., c + a_i x_i]
+    #
+    # Index c stands first, and the digit that is summed second; the digit of x that takes its place
+    # goes to the end, so that each sum is of long runs of numbers.
+    #
+    # Shape (leading q^(digits - 1),).
     table = np.ascontiguousarray(table.reshape(-1, q).T)
     for _ in range(digits - 1):
         rest = table.size // (q * q)
@@ -240,26 +232,22 @@ class HashingFamily(Family[LinearHashing]):
 
     @property
     def _pair_strays(self) -> tuple[Fraction, Fraction]:
-        """P[+ is supported and - is not | the user is at a third cell], of both kinds.
-
-        With p the own value's chance, r each other's: the user at u reports value a.u + d, d = 0
-        with chance p. It supports + if a.(x - u) = d, and - if a.(y - u) = d. If x - u and y - u
-        are independent vectors, both hold for q^(t-2) - 1 hashes at d = 0 and q^(t-2) at each other
-        d; if they are proportional, for q^(t-1) - 1 at d = 0 only.
-        """
+        """P[+ is supported and - is not | the user is at a third cell], of both kinds."""
+        # With p the own value's chance, r each other's: the user at u reports value a.u + d, d = 0
+        # with chance p. It supports + if a.(x - u) = d, and - if a.(y - u) = d. If x - u and y - u
+        # are independent vectors, both hold for q^(t-2) - 1 hashes at d = 0 and q^(t-2) at each
+        # other d; if they are proportional, for q^(t-1) - 1 at d = 0 only.
         own, other = self._chances
         q, vectors, one = self.randomizer.modulus, self.randomizer.vectors, self.rates.other
         both = own * (vectors // (q * q) - 1) + (q - 1) * other * (vectors // (q * q))
         return one - both / (vectors - 1), one - own * self.collisions
 
     def comparisons(self) -> Comparisons:
-        """Compare two cells, all pairs alike, by a law that is free of the hash.
-
-        A report (a, c) is near a cell if c is its hash value; of the q^t - 1 hashes,
-        q^(t-1) - 1 have one value for both cells. Other users are taken at a cell on the line
-        through the two (there is one from q = 3 on), where hashes have one value for all three or
-        three values; and at a cell off that line. The bias is that of the hash's draw.
-        """
+        """Compare two cells, all pairs alike, by a law that is free of the hash."""
+        # A report (a, c) is near a cell if c is its hash value; of the q^t - 1 hashes, q^(t-1) - 1
+        # have one value for both cells. Other users are taken at a cell on the line through the two
+        # (there is one from q = 3 on), where hashes have one value for all three or three values;
+        # and at a cell off that line. The bias is that of the hash's draw.
         q, hashes = self.randomizer.modulus, self.randomizer.vectors - 1
         law = NearSets(self.randomizer.own, 1, q)
         alike = self.randomizer.vectors // q - 1
@@ -288,11 +276,9 @@ class HashingFamily(Family[LinearHashing]):
         return Comparisons([upper], lower, Fraction(hashes, COIN_SPACE))
 
     def _off_line(self) -> dict[Near, int]:
-        """Count the reports by nearness to cells 1, q and 0, whose differences are independent.
-
-        The values of the first two less that of the third, (v, w), are each pair for q^(t-2) of the
-        vectors a, one of which is 0 and no hash.
-        """
+        """Count the reports by nearness to cells 1, q and 0, whose differences are independent."""
+        # The values of the first two less that of the third, (v, w), are each pair for q^(t-2) of
+        # the vectors a, one of which is 0 and no hash.
         q = self.randomizer.modulus
         share = self.randomizer.vectors // (q * q)
         counts: dict[Near, int] = {(False, False, False): 0}

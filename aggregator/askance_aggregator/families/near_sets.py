@@ -34,21 +34,11 @@ class NearSets:
     symbols: int
 
     def blanket(self, counts: Mapping[Near, int], population: str) -> Comparison:
-        """Compare two levels beside the lesser of the two chances, which no level falls short of.
-
-        Args:
-            counts: number of symbols, in any unit, by nearness to the record and the other level.
-            population: names the levels.
-        """
+        """Compare two levels beside the lesser of the two chances, below which no level is."""
         return self._comparison(counts, population, min(self._chances))
 
     def attained(self, counts: Mapping[Near, int], population: str) -> Comparison:
-        """Compare two levels where all other users are at a third or at one of the two.
-
-        Args:
-            counts: number of symbols, by nearness to the record, the other level, and the users'.
-            population: names the levels.
-        """
+        """Compare two levels where all other users are at a third or at one of the two."""
         return self._comparison(counts, population, None)
 
     def bit(self) -> TwoSymbols:

@@ -142,12 +142,10 @@ class CodebookFamily(Family[RandomCodebook]):
         return VectorRates(own, along, along, radius * self.reach)
 
     def comparisons(self) -> Comparisons:
-        """Compare a vector with one that shares few of its near codes.
-
-        From above two vectors that share as few as any two, with every seed; from below some vector
-        and its opposite, which share at most `shared_at_most` codes in the mean of the seeds. The
-        bias is that of an even draw of a rank.
-        """
+        """Compare a vector with one that shares few of its near codes."""
+        # From above two vectors that share as few as any two, with every seed; from below some
+        # vector and its opposite, which share at most `shared_at_most` codes in the mean of the
+        # seeds. The bias is that of an even draw of a rank.
         book = self.randomizer
         law = NearSets(book.threshold, book.near, book.codes)
         least = Fraction(max(2 * book.near - book.codes, 0))
@@ -199,11 +197,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return sums
 
     def vectors(self, reports: Reports) -> Counts:
-        """Expand each report to its code, shape (n, components).
-
-        Raises:
-            InvalidParameter: a report is outside the alphabet.
-        """
+        """Expand each report to its code, shape (n, components)."""
         book = self.randomizer
         numbers = np.zeros(len(reports), dtype=np.int64)
         for column in reports.T:
@@ -224,11 +218,7 @@ class CodebookFamily(Family[RandomCodebook]):
         return turning[: book.components].T
 
     def means(self, sums: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
-        """Estimate each component's mean in grid units from a tally of n reports.
-
-        Raises:
-            InvalidParameter: the tally is not one of n > 0 reports.
-        """
+        """Estimate each component's mean in grid units from a tally of n reports."""
         plain = [int(each) for each in sums]
         if n <= 0 or len(plain) != self.randomizer.components:
             raise InvalidParameter(

@@ -29,11 +29,9 @@ class InclusionRates:
         return tuple(shares[count] for count in counts)
 
     def variance(self, cells: int) -> Fraction:
-        """Return n times the conditional variance, averaged over cells.
-
-        Each user is own to one cell and other to the remaining ones, so that the average is the
-        same for every truth.
-        """
+        """Return n times the conditional variance, averaged over cells."""
+        # Each user is own to one cell and other to the remaining ones, so that the average is the
+        # same for every truth.
         spread = self.own * (1 - self.own) + (cells - 1) * self.other * (1 - self.other)
         gap = self._gap()
         return Fraction(spread, cells * gap * gap)

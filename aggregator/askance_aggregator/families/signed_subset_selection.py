@@ -70,12 +70,10 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return min(self._strays)
 
     def comparisons(self) -> Comparisons | TwoSymbols:
-        """Compare the two signs of a value, and signs of two values, by types.
-
-        A type says of up to three values whether they are in the set, and with which sign. The
-        neutral level's even coins are taken as exactly even; the bias covers what they lack, and
-        what the draws do (`signed_sets.certified_ratio`).
-        """
+        """Compare the two signs of a value, and signs of two values, by types."""
+        # A type says of up to three values whether they are in the set, and with which sign. The
+        # neutral level's even coins are taken as exactly even; the bias covers what they lack, and
+        # what the draws do (`signed_sets.certified_ratio`).
         d, size = self.randomizer.values, self.randomizer.size
         if d == 1:
             coins = (self.randomizer.threshold, self.randomizer.opposite)
@@ -92,12 +90,10 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return Comparisons(upper, lower, bias)
 
     def _comparison(self, record: _Level, other: _Level, rest: _Level | None = None) -> Comparison:
-        """Compare two levels with the other users at `rest`, or beside the least chance.
-
-        Chances are in units of even ones over 2^64 size (d - size), or over 2^64 size if size = d.
-        j of g given values are in with given signs in (size)_j (d - size)_(g - j) 2^(g - j) of
-        (d)_g 2^g of all sets, with falling factorials.
-        """
+        """Compare two levels with the other users at `rest`, or beside the least chance."""
+        # Chances are in units of even ones over 2^64 size (d - size), or over 2^64 size if size =
+        # d. j of g given values are in with given signs in (size)_j (d - size)_(g - j) 2^(g - j) of
+        # (d)_g 2^g of all sets, with falling factorials.
         d, size = self.randomizer.values, self.randomizer.size
         free = d - size or 1
         shares = (self.randomizer.threshold, self.randomizer.opposite)
@@ -171,19 +167,10 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
 @makes("signed-subset-selection")
 @lru_cache(maxsize=256, typed=True)
 def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
-    """The signed subset selection that spends a budget with the least second moment.
-
-    The greatest threshold that fits, bias included, is found for the sizes around
-    2 d / (e^eps - 1); of those the least second moment of a value that the user is not at wins, and
-    the smaller size a tie.
-
-    Args:
-        values: 1..32767.
-        nano: > 0, nano-nats.
-
-    Raises:
-        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
-    """
+    """The signed subset selection that spends a budget with the least second moment."""
+    # The greatest threshold that fits, bias included, is found for the sizes around 2 d / (e^eps -
+    # 1); of those the least second moment of a value that the user is not at wins, and the smaller
+    # size a tie.
     check_integer("values", values, 1, MAX_VALUES)
     check_positive(nano)
     exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)

@@ -70,10 +70,8 @@ class SubsetFamily(Family[SubsetSelection]):
         return InclusionRates(own, Fraction(self.randomizer.size - own, self.randomizer.cells - 1))
 
     def comparisons(self) -> Comparisons | TwoSymbols:
-        """Compare two cells, all pairs alike, by types: which of two or three cells are in a set.
-
-        A draw's bias S / 2^64 is derived at `floyd.certified_ratio`.
-        """
+        """Compare two cells, all pairs alike, by which of two or three cells are in a set."""
+        # A draw's bias S / 2^64 is derived at `floyd.certified_ratio`.
         cells, size = self.randomizer.cells, self.randomizer.size
         law = NearSets(self.randomizer.threshold, size, cells)
         if cells == 2:
@@ -88,11 +86,9 @@ class SubsetFamily(Family[SubsetSelection]):
         return Comparisons([law.blanket(pair, "cell 0 against 1, any others")], lower, bias)
 
     def _types(self, chosen: int) -> dict[Near, int]:
-        """Count the sets by which of so many given cells are in.
-
-        j given cells are in and the other g - j out of (size)_j (cells - size)_(g - j) of (cells)_g
-        of all sets, with falling factorials; (cells)_g of them are counted.
-        """
+        """Count the sets by which of so many given cells are in."""
+        # j given cells are in and the other g - j out of (size)_j (cells - size)_(g - j) of
+        # (cells)_g of all sets, with falling factorials; (cells)_g of them are counted.
         size, free = self.randomizer.size, self.randomizer.cells - self.randomizer.size
         return {
             near: perm(size, sum(near)) * perm(free, chosen - sum(near))
@@ -168,11 +164,7 @@ def _size_of_least_variance(cells: int, nano: int) -> int:
 
 
 def fitting_set(cells: int, size: int, nano: int) -> SubsetSelection:
-    """Return the subset selection of this size with the greatest threshold that fits a budget.
-
-    Raises:
-        InvalidParameter: 64-bit coins cannot express nano.
-    """
+    """Return the subset selection of this size with the greatest threshold that fits a budget."""
 
     def fits(threshold: int) -> bool:
         inside = threshold * (cells - size) * COIN_SPACE

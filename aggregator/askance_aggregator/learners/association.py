@@ -555,11 +555,9 @@ class _LengthLaw:
         return (low + high) / 2
 
     def _smaller(self, square: float, length: float) -> float:
-        """Approximate P[|D + N|^2 <= square] for a D of this length.
-
-        The direction of D is integrated; the square of the others' sum is taken as a scaled
-        chi-square with its mean and variance (Satterthwaite).
-        """
+        """Approximate P[|D + N|^2 <= square] for a D of this length."""
+        # The direction of D is integrated; the square of the others' sum is taken as a scaled
+        # chi-square with its mean and variance (Satterthwaite).
         from askance_aggregator.special_functions import gammainc, ndtr
 
         own = self.own
@@ -574,15 +572,12 @@ class _LengthLaw:
 
 
 def _variance_along(sizes: Reals, squares: Reals) -> float:
-    """Bound D' C D / |D|^2: the greatest ratio that the estimate of D does not contradict.
-
-    For the true ratio r the sum of (c - r) (y^2 - c) over the principal directions has the mean 0,
-    c the variance along one and y the estimate's component there.
-
-    Args:
-        sizes: c, rising, shape (directions,).
-        squares: y^2, likewise.
-    """
+    """Bound D' C D / |D|^2: the greatest ratio that the estimate of D does not contradict."""
+    # For the true ratio r the sum of (c - r) (y^2 - c) over the principal directions has the mean
+    # 0, c the variance along one and y the estimate's component there.
+    #
+    # sizes: c, rising, shape (directions,).
+    # squares: y^2, likewise.
     ratios = np.linspace(float(sizes[-1]), 0.0, _RATIOS)[:, None]
     sums = (sizes - ratios) @ (squares - sizes)
     errors = np.sqrt(np.square(sizes - ratios) @ (4 * squares * sizes + 2 * np.square(sizes)))

@@ -18,17 +18,15 @@ from askance_aggregator.learners.learning import Learning, Question
 def narrowest(
     widths: Sequence[int], affordable: Callable[[Sequence[int]], bool]
 ) -> tuple[int, ...]:
-    """Keep fields as long as the model of those kept is affordable, the narrowest first.
-
-    Each field costs twice: what is asked about it has errors of its own, and its questions take
-    users from all others. So a model of many columns from few users is worse than the constant.
-    Equal widths are in the schema's order. Widths come from the schema and the noise from the
-    planner, so the choice costs no privacy. It cannot see which fields matter: name those that are
-    known to matter (`columns`).
-
-    Of more fields a model never becomes affordable again. The places are increasing: at least one,
-    and all if they are affordable.
-    """
+    """Keep fields as long as the model of those kept is affordable, the narrowest first."""
+    # Each field costs twice: what is asked about it has errors of its own, and its questions take
+    # users from all others. So a model of many columns from few users is worse than the constant.
+    # Equal widths are in the schema's order. Widths come from the schema and the noise from the
+    # planner, so the choice costs no privacy. It cannot see which fields matter: name those that
+    # are known to matter (`columns`).
+    #
+    # Of more fields a model never becomes affordable again. The places are increasing: at least
+    # one, and all if they are affordable.
     kept: list[int] = []
     for place in sorted(range(len(widths)), key=lambda place: (widths[place], place)):
         if kept and not affordable([*kept, place]):

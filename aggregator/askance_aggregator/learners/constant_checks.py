@@ -64,12 +64,10 @@ def check_decision(decide: str | None) -> str | None:
 
 
 def asked_of_a_fifth(question: Question, asked: int, parts: int = 1) -> Batch:
-    """Return a batch that repeats a question, so that it is asked of a fifth of all users.
-
-    Users of open tolerances are divided about evenly over all questions of all rounds.
-
-    `parts` is of how many such batches together a fifth is wanted.
-    """
+    """Return a batch that repeats a question, so that it is asked of a fifth of all users."""
+    # Users of open tolerances are divided about evenly over all questions of all rounds.
+    #
+    # `parts` is of how many such batches together a fifth is wanted.
     return Batch((question,) * ceil(asked / ((CHECKED - 1) * parts)), Allocation.FRESH)
 
 

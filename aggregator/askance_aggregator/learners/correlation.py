@@ -341,12 +341,10 @@ def _excludes_zero(answer: Answer, squares: tuple[int, ...]) -> bool:
 def _tolerance(
     tau: Rational | None, deviation: Rational | None, present: Rational | None
 ) -> Fraction | None:
-    """Return the tolerance t of a component that keeps tau, if the promises hold.
-
-    A moment over complete cases is off by less than u = 2 t / (q - t), a square's by u / 2. So a
-    covariance is off by less than 3 u + u^2, a variance by 5/2 u + u^2, and a correlation by less
-    than (11/2 u + 2 u^2) / (s^2 - 5/2 u - u^2), which is below tau for u = tau s^2 / (6 + 3 tau).
-    """
+    """Return the tolerance t of a component that keeps tau, if the promises hold."""
+    # A moment over complete cases is off by less than u = 2 t / (q - t), a square's by u / 2. So a
+    # covariance is off by less than 3 u + u^2, a variance by 5/2 u + u^2, and a correlation by less
+    # than (11/2 u + 2 u^2) / (s^2 - 5/2 u - u^2), which is below tau for u = tau s^2 / (6 + 3 tau).
     spread = Fraction(1, 2) if deviation is None else positive(deviation, "deviation", 1)
     share = Fraction(1) if present is None else positive(present, "present", 1)
     if tau is None:
@@ -493,14 +491,6 @@ class _Sample:
 def mean_products(values: Reals, squares: tuple[int, ...]) -> Ends:
     """Bound the mean products of two components that a population with these means can have.
 
-    Among users with both numbers a component v_i lies in -1 .. 1 and has the mean m_i. So
-    |E[v_i v_j] - m_i m_j| is at most the product of both deviations (Cauchy and Schwarz), and
-    (1 +- v_i)(1 +- v_j) is never below 0 (Frechet):
-
-        |m_i + m_j| - 1 <= E[v_i v_j] <= 1 - |m_i - m_j|.
-
-    Some products are components themselves, and x (x y) is ((2 x^2 - 1) y + y) / 2.
-
     Args:
         values: means of the components, 0 for a user who lacks a number; the last is their share.
         squares: places of the numbers that have a square; that of a bit is 1.
@@ -508,6 +498,13 @@ def mean_products(values: Reals, squares: tuple[int, ...]) -> Ends:
     Returns:
         The least and the greatest, shape (values, values) each.
     """
+    # Among users with both numbers a component v_i lies in -1 .. 1 and has the mean m_i. So |E[v_i
+    # v_j] - m_i m_j| is at most the product of both deviations (Cauchy and Schwarz), and (1 +-
+    # v_i)(1 +- v_j) is never below 0 (Frechet):
+    #
+    #     |m_i + m_j| - 1 <= E[v_i v_j] <= 1 - |m_i - m_j|.
+    #
+    # Some products are components themselves, and x (x y) is ((2 x^2 - 1) y + y) / 2.
     size, share = len(values), float(np.clip(values[-1], 0.0, 1.0))
     product, one = size - 2, size - 1
     means = np.clip(values / max(share, _TINY), -1.0, 1.0)
@@ -610,10 +607,8 @@ def _greatest(moments: Moments) -> float:
 def _extremes(
     moments: Moments, product: float, of_x: float, of_y: float, *, without_variance: bool
 ) -> list[tuple[float, float]]:
-    """Return the points of a rectangle of means at which an extreme may be.
-
-    Those without a variance are among them on request: a covariance above zero may be there.
-    """
+    """Return the points of a rectangle of means at which an extreme may be."""
+    # Those without a variance are among them on request: a covariance above zero may be there.
     points = [(x, y) for x in moments.x for y in moments.y] + [(0.0, 0.0)]
     if without_variance:
         points += [(x, y) for x in (-sqrt(of_x), sqrt(of_x)) for y in moments.y]
@@ -635,15 +630,13 @@ _HALVINGS = 14  # of the logarithm's range: the level is exact to 0.2 %
 
 
 def p_value(answers: Answers, rejected: Callable[[Sequence[Answer]], bool]) -> float | None:
-    """Compute the least level at which the answers' intervals reject a hypothesis.
-
-    The chance of a level is divided evenly over the answers. If the hypothesis is true, intervals
-    at a level reject it with a chance of at most that level; so the p-value is valid whenever the
-    intervals are, for every number of users.
-
-    If some intervals reject, all narrower ones must. The value is in `LEAST` .. 1, rounded up;
-    None where an answer has no law.
-    """
+    """Compute the least level at which the answers' intervals reject a hypothesis."""
+    # The chance of a level is divided evenly over the answers. If the hypothesis is true, intervals
+    # at a level reject it with a chance of at most that level; so the p-value is valid whenever the
+    # intervals are, for every number of users.
+    #
+    # If some intervals reject, all narrower ones must. The value is in `LEAST` .. 1, rounded up;
+    # None where an answer has no law.
     laws = [answer.law for answer in answers if answer.law is not None]
     if len(laws) < len(answers):
         return None

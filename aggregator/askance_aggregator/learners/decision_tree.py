@@ -134,15 +134,14 @@ class Screen:
         return found
 
     def _gain(self, groups: Sequence[Sequence[int]]) -> float:
-        """Compute the gain of groups in bits, less what noise alone shows in the mean.
-
-        The tilt of a class in a group, D = (its users there) - q (users there), q its share of all,
-        is shrunk to D (1 - (t / D)^2), 0 below t: t is about what pure noise of deviation s shows
-        in a group of m cells. Cells of a number were joined because they are neighbours, so t = s
-        sqrt(m); cells of a category because they tilt alike, so their noise adds up: t = .8 s m.
-
-        Source: the non-negative garrotte, Breiman 1995.
-        """
+        """Compute the gain of groups in bits, less what noise alone shows in the mean."""
+        # The tilt of a class in a group, D = (its users there) - q (users there), q its share of
+        # all, is shrunk to D (1 - (t / D)^2), 0 below t: t is about what pure noise of deviation s
+        # shows in a group of m cells. Cells of a number were joined because they are neighbours, so
+        # t = s sqrt(m); cells of a category because they tilt alike, so their noise adds up: t = .8
+        # s m.
+        #
+        # Source: the non-negative garrotte, Breiman 1995.
         table = np.array([self.shares[list(group)].sum(axis=0) for group in groups])
         share = np.clip(table.sum(axis=0), 0.0, None)
         if len(groups) == 1 or share.sum() <= 0:
@@ -159,14 +158,12 @@ class Screen:
 
 
 def choose_groupings(screens: Sequence[Screen], limit: int) -> tuple[Grouping, ...]:
-    """Choose fields and their groups for one joint table.
-
-    Step by step, the field is refined that gains most bits per doubling of the table. A field that
-    tells nothing may still enter, with the little that noise shows, if the limit allows it.
-
-    The limit bounds the product of the numbers of groups. Fields are in the order of the screens;
-    there is none if none tells.
-    """
+    """Choose fields and their groups for one joint table."""
+    # Step by step, the field is refined that gains most bits per doubling of the table. A field
+    # that tells nothing may still enter, with the little that noise shows, if the limit allows it.
+    #
+    # The limit bounds the product of the numbers of groups. Fields are in the order of the screens;
+    # there is none if none tells.
     options = [screen.groupings() for screen in screens]
     chosen, size = [0] * len(options), 1
     while True:
@@ -315,11 +312,9 @@ class _Task:
         return Question(self.table([axis.index for axis in axes], sizes), self.tau)
 
     def table(self, indexes: Sequence[Expression], sizes: Sequence[int]) -> Query:
-        """Build the question for the joint cell of some numbers and the class.
-
-        The last cell holds records that lack the label or any field, whether it is asked about
-        here or not.
-        """
+        """Build the question for the joint cell of some numbers and the class."""
+        # The last cell holds records that lack the label or any field, whether it is asked about
+        # here or not.
         place = constant(0)
         for index, size in zip(indexes, sizes, strict=True):
             place = place * size + index
@@ -451,11 +446,9 @@ def _predicted(task: _Task, nodes: Sequence[TreeNode]) -> Expression:
 
 
 def _settled(arguments: Mapping[str, Any], conditions: Conditions) -> dict[str, Any]:
-    """Set the size of the joint table and the decision by users and noise.
-
-    Without a number of users both are for `TreeNoise.planned`, and a tolerance is set by which a
-    plan asks for about so many. A tolerance that was given sets what it needs itself.
-    """
+    """Set the size of the joint table and the decision by users and noise."""
+    # Without a number of users both are for `TreeNoise.planned`, and a tolerance is set by which a
+    # plan asks for about so many. A tolerance that was given sets what it needs itself.
     if conditions.signing or arguments["tau"] is not None:
         return {}
     task = _Task.of(arguments)
@@ -614,11 +607,9 @@ class JointTable:
     def of(
         cls, axes: Sequence[Grouping], answers: Answers, classes: int, tau: Fraction | None
     ) -> JointTable:
-        """Return the mean of answers from equally many users each.
-
-        Variances are those that the answers show among each other. Intervals would not do: of rare
-        cells they are many deviations wide.
-        """
+        """Return the mean of answers from equally many users each."""
+        # Variances are those that the answers show among each other. Intervals would not do: of
+        # rare cells they are many deviations wide.
         shape = (len(answers), *(len(axis) for axis in axes), classes)
         each = np.array([answer.values[:-1] for answer in answers]).reshape(shape)
         spread = np.zeros(shape[1:])
@@ -675,16 +666,14 @@ class _Subtree:
 
 
 def grow(table: JointTable, rule: GrowthRule) -> tuple[TreeNode, ...]:
-    """Grow a tree on a joint table.
-
-    A node is split in two groups of one field's cells by the greatest gain, as deep as the rule
-    allows. Then, from the leaves up, a subtree is kept only if its leaves of another class than
-    their node's have more users of their own class than of the node's, summed, beyond the error of
-    that sum; else the node is a leaf. So each kept subtree predicts more records rightly than its
-    node's class: surely with a promised tolerance, likely without one.
-
-    The nodes come by place; a leaf's shares are raw sums.
-    """
+    """Grow a tree on a joint table."""
+    # A node is split in two groups of one field's cells by the greatest gain, as deep as the rule
+    # allows. Then, from the leaves up, a subtree is kept only if its leaves of another class than
+    # their node's have more users of their own class than of the node's, summed, beyond the error
+    # of that sum; else the node is a leaf. So each kept subtree predicts more records rightly than
+    # its node's class: surely with a promised tolerance, likely without one.
+    #
+    # The nodes come by place; a leaf's shares are raw sums.
     tree = _grown(table, rule, 1, tuple(np.arange(len(axis)) for axis in table.axes))
     nodes = [TreeNode(place, split=split) for place, split in tree.splits.items()]
     nodes += [TreeNode(place, tuple(leaf.shares.tolist())) for place, leaf in tree.leaves.items()]
@@ -717,10 +706,8 @@ def _grown(table: JointTable, rule: GrowthRule, place: int, box: Box) -> _Subtre
 
 
 def _tells(tree: _Subtree, node: _Leaf, tolerance: float) -> bool:
-    """Return whether the leaves of another class than the node's are so beyond their error.
-
-    The error is the promised one of all their cells and two classes, or else one deviation.
-    """
+    """Return whether the leaves of another class than the node's are so beyond their error."""
+    # The error is the promised one of all their cells and two classes, or else one deviation.
     common = int(node.shares.argmax())
     turned = [leaf for leaf in tree.leaves.values() if int(leaf.shares.argmax()) != common]
     gained = sum(float(leaf.shares.max() - leaf.shares[common]) for leaf in turned)

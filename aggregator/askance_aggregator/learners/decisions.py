@@ -133,13 +133,11 @@ class Crossing(Decision):
 
     @property
     def signs(self) -> int:
-        """Bound on the signs of which one must be wrong for the conclusion to be wrong.
-
-        A binary search over k cells has D = ceil(log2 k) signs. Signs within tau of a level may be
-        either. Until the first of them the search without a wrong sign has one way; then it has a
-        way on each side, and from there on each way meets at most one sign a step that must be
-        right. So there are at most D of them, or 2 (D - 1) where one is near.
-        """
+        """Bound on the signs of which one must be wrong for the conclusion to be wrong."""
+        # A binary search over k cells has D = ceil(log2 k) signs. Signs within tau of a level may
+        # be either. Until the first of them the search without a wrong sign has one way; then it
+        # has a way on each side, and from there on each way meets at most one sign a step that must
+        # be right. So there are at most D of them, or 2 (D - 1) where one is near.
         depth = (self.cells - 1).bit_length()
         return len(self.levels) * max(depth, 2 * (depth - 1))
 

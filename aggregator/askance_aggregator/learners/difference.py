@@ -582,12 +582,7 @@ class ScoreTest:
         return self._fit(difference)[1]
 
     def interval(self, alpha: float, widest: float) -> tuple[float, float]:
-        """Return the differences that a test of this level does not reject.
-
-        Args:
-            alpha: level, both sides counted.
-            widest: the greatest possible difference.
-        """
+        """Return the differences that a test of this level does not reject."""
         most = quantile(alpha / 2) ** 2
         centre = min(max(self.two.ratio - self.one.ratio, -widest), widest)
 

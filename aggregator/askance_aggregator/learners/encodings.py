@@ -153,9 +153,6 @@ def cells(schema: Schema, field: str, bins: int = 8) -> tuple[Cells, ...]:
     """A field as cells: one encoding, or one a component of Bits.
 
     Whole numbers between bounds that are closer than the number of bins have a cell each.
-
-    Raises:
-        InvalidParameter: no such field, bins outside 2 .. 1024, or a category of one label.
     """
     kind = field_of(schema, field)
     expression = schema[field]
@@ -220,11 +217,7 @@ def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
 
 
 def numbers(schema: Schema, field: str) -> tuple[Number, ...]:
-    """A field as numbers: one; one a component of Bits; one a label but the first of a category.
-
-    Raises:
-        InvalidParameter: no such field, a category of one label, or bounds 2^30 or more apart.
-    """
+    """A field as numbers: one; one a component of Bits; one a label but the first of a category."""
     kind = field_of(schema, field)
     expression, one, zero = schema[field], Fraction(1), Fraction(0)
     match kind:
@@ -253,10 +246,8 @@ def numbers_of(schema: Schema) -> tuple[Number, ...]:
 
 
 def _scaled(field: str, kind: Integer | Real, expression: Expression) -> Expression:
-    """(2x - low - high) / (high - low) on the grid 2^-10; the factor lies on the grid 2^-40.
-
-    The factor has at least 10 significant bits, so the value is off by less than 2^-9.
-    """
+    """(2x - low - high) / (high - low) on the grid 2^-10; the factor lies on the grid 2^-40."""
+    # The factor has at least 10 significant bits, so the value is off by less than 2^-9.
     low, high = Fraction(kind.low), Fraction(kind.high)
     width = high - low
     if width >= _MAX_WIDTH:

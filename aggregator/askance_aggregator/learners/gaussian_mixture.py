@@ -310,10 +310,8 @@ def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[E
 
 
 def _others(logs: Sequence[Expression]) -> list[Expression]:
-    """Return for each the ln of the sum of all others' exponentials.
-
-    Halves share the sums of the other half: k log2 k sums and no deeper than one of all.
-    """
+    """Return for each the ln of the sum of all others' exponentials."""
+    # Halves share the sums of the other half: k log2 k sums and no deeper than one of all.
     if len(logs) == 2:
         return [logs[1], logs[0]]
     middle = (len(logs) + 1) // 2
@@ -362,10 +360,8 @@ def _sums(bells: GaussianMixture, clip: Fraction, tau: Fraction | None = None) -
 def _moved(
     bells: GaussianMixture, step: Step, spreads: NDArray[np.float64], first: float
 ) -> GaussianMixture:
-    """Compute the mixture after a step.
-
-    `spreads` is E[r |x - mean|^2] of each component, shape (k,).
-    """
+    """Compute the mixture after a step."""
+    # `spreads` is E[r |x - mean|^2] of each component, shape (k,).
     means = step.taken(np.array(bells.means))
     variances = _variances(np.array(bells.variances), step, spreads, first)
     weights = np.clip(np.where(step.known, step.shares, bells.weights), LEAST_WEIGHT, None)
@@ -380,12 +376,10 @@ def _moved(
 def _variances(
     before: NDArray[np.float64], step: Step, spreads: NDArray[np.float64], first: float
 ) -> NDArray[np.float64]:
-    """Compute each component's variance, shrunk to the common one as far as the answers are noise.
-
-    The common one is shrunk to that of the first round likewise. A component that is taken to be
-    narrower than it is loses its users and does not come back, so a variance falls by no more than
-    three quarters a round, and not below what the noise lets it be told from 0.
-    """
+    """Compute each component's variance, shrunk to the common one as far as it is noise."""
+    # The common one is shrunk to that of the first round likewise. A component that is taken to be
+    # narrower than it is loses its users and does not come back, so a variance falls by no more
+    # than three quarters a round, and not below what the noise lets it be told from 0.
     known, d = step.known, step.moves.shape[1]
     if not known.any():
         return before

@@ -44,11 +44,9 @@ class ClassCheck:
     positive: Expression
 
     def variance(self, conditions: Conditions) -> float:
-        """Return n times the variance of the advantage, n all users.
-
-        The advantage is a difference of two cells' shares. Estimates of cells add to 1 and have
-        equal variances, so their noise has 2 k / (k - 1) times a cell's; a record adds at most 1.
-        """
+        """Return n times the variance of the advantage, n all users."""
+        # The advantage is a difference of two cells' shares. Estimates of cells add to 1 and have
+        # equal variances, so their noise has 2 k / (k - 1) times a cell's; a record adds at most 1.
         noise = conditions.noise(self.question(np.zeros(self.features.count)))
         return CHECKED * (2 * _CELLS / (_CELLS - 1) * noise + 1)
 

@@ -230,10 +230,8 @@ def _lloyd(schema: Schema, k: int, given: RoundSettings) -> Learning[Clusters]:
 
 
 def nearest(parts: Sequence[Number], centres: Points) -> Expression:
-    """The number of the nearest centre, the first of equals: a category of k cells.
-
-    |x - c|^2 is least where c.x - |c|^2/2 is greatest.
-    """
+    """The number of the nearest centre, the first of equals: a category of k cells."""
+    # |x - c|^2 is least where c.x - |c|^2/2 is greatest.
     scores = [
         dot([*centre, -float(centre @ centre) / 2], [*(p.expression for p in parts), 1], _FINE)
         for centre in centres

@@ -182,11 +182,7 @@ class Unbound(Learner[T_co]):
     make: Callable[[Schema], Learner[T_co]]
 
     def bound(self, schema: Schema) -> Learner[T_co]:
-        """Return the learner for records of a schema.
-
-        Raises:
-            InvalidParameter: a column that the schema does not have, or of another type.
-        """
+        """Return the learner for records of a schema."""
         return self.make(schema)
 
     def run(self) -> Learning[T_co]:
@@ -364,10 +360,8 @@ def _settling(
 
 
 def _recorded(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema among the arguments, the others as text, and their expressions' fields.
-
-    An argument that is None is left out.
-    """
+    """Return the schema among the arguments, the others as text, and their expressions' fields."""
+    # An argument that is None is left out.
     schema: Schema | None = None
     parameters: dict[str, str] = {}
     fields: frozenset[str] = frozenset()

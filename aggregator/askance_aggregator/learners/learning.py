@@ -452,11 +452,7 @@ def neutral_answer(question: Question) -> Answer:
 
 
 def check_batch(asked: object, learner: str) -> Batch:
-    """Check that a learner has yielded a batch.
-
-    Raises:
-        InvalidQuery: it is something else.
-    """
+    """Check that a learner has yielded a batch."""
     if not isinstance(asked, Batch):
         raise InvalidQuery(f"{learner} expects to yield a Batch, found {type(asked).__name__}")
     return asked

@@ -165,9 +165,6 @@ def target_of(schema: Schema, target: str | None) -> str:
     """The field to be predicted as a number.
 
     None: the only Label if it has two labels, else the last Integer or Real.
-
-    Raises:
-        InvalidParameter: it is not one number: a category of three labels, say.
     """
     names = schema.fields
     if target is None:

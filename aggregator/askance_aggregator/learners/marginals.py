@@ -129,11 +129,7 @@ class Marginals(JsonObject):
     tables: tuple[Marginal, ...]
 
     def of(self, *columns: str) -> Marginal:
-        """The marginal of these columns, in this order.
-
-        Raises:
-            InvalidParameter: it was not asked for.
-        """
+        """The marginal of these columns, in this order."""
         for table in self.tables:
             if table.columns == columns:
                 return table

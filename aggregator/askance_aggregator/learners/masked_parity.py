@@ -64,13 +64,11 @@ def likely_patterns(values: Sequence[float], length: int) -> list[tuple[int, ...
 
 
 def _least_sums(sizes: Sequence[Fraction]) -> Iterator[tuple[int, ...]]:
-    """Yield the subsets of positions in increasing order of their sums, the empty one first.
-
-    Each non-empty subset is made once, from one with no greater sum: its last position was added to
-    it, or moved there from the position before.
-
-    Sizes are not negative, in increasing order.
-    """
+    """Yield the subsets of positions in increasing order of their sums, the empty one first."""
+    # Each non-empty subset is made once, from one with no greater sum: its last position was added
+    # to it, or moved there from the position before.
+    #
+    # Sizes are not negative, in increasing order.
     yield ()
     heap: list[tuple[Fraction, tuple[int, ...]]] = [(sizes[0], (0,))] if sizes else []
     while heap:
@@ -281,10 +279,8 @@ def list_masks(schema: Schema, candidates: int) -> Learning[list[tuple[int, ...]
 
 
 def find_mask(schema: Schema, masks: Sequence[tuple[int, ...]]) -> Learning[MaskedParity]:
-    """Round 2 for a list: E[y (-1)^<r',x> 1[b=0]] is (-1)^a / 2 for the right mask, 0 for others.
-
-    One of the masks has to be right.
-    """
+    """Round 2 for a list: E[y (-1)^<r',x> 1[b=0]] is (-1)^a / 2 for the mask, 0 for others."""
+    # One of the masks has to be right.
     hidden, negative = schema["b"] == 0, schema["y"] == "-1"
     signs = [where(hidden, where(negative != parity(schema["x"], r), -1, 1), 0) for r in masks]
     stands_out = OneStandsOut(len(masks))
@@ -295,11 +291,9 @@ def find_mask(schema: Schema, masks: Sequence[tuple[int, ...]]) -> Learning[Mask
 
 
 def read_mask(schema: Schema) -> Learning[tuple[int, ...]]:
-    """Round 1, one signed question: E[y 1[b=1, i=j]] is 1/(2d) if r_j = 0 and -1/(2d) if r_j = 1.
-
-    Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign follows from any
-    answer that is off by less than 1/(2d).
-    """
+    """Round 1, one signed question: E[y 1[b=1, i=j]] is 1/(2d) if r_j is 0, else -1/(2d)."""
+    # Pair j holds the examples with b = 1 and i = j, a 1/(2d) of all, so its sign follows from any
+    # answer that is off by less than 1/(2d).
     d = _width(schema)
     share = Fraction(1, 2 * d)
     (answer,) = yield Batch([Question(_mask_query(schema, d), tau=share, cell_mass=share)])

@@ -283,10 +283,8 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
 
 @assess.register
 def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment:
-    """Judge an l2 mean by the length of its error, right if that is within the radius, too.
-
-    Else by the greatest; the intervals of the missing shares must hold too.
-    """
+    """Judge an l2 mean by the length of its error, right if that is within the radius, too."""
+    # Else by the greatest; the intervals of the missing shares must hold too.
     defaults = hypothesis.required or (None,) * len(hypothesis.fields)
     numbers = [real(users.schema[name]) for name in hypothesis.fields]
     shares = hypothesis.missing or (None,) * len(hypothesis.fields)

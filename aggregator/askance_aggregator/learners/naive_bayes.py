@@ -171,12 +171,10 @@ class NaiveBayes(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set the columns where users are known, and neither columns nor a tolerance is given.
-
-    Fields are kept while the noise of all tables is at most `MOST_NOISE` (`narrowest`): eight
-    tables that are nothing but noise, or more of better ones. Of Adult's 14 fields and 26,049 users
-    it keeps 8 at epsilon 0.5, 11 at 1, all from 2 on.
-    """
+    """Set the columns where users are known, and neither columns nor a tolerance is given."""
+    # Fields are kept while the noise of all tables is at most `MOST_NOISE` (`narrowest`): eight
+    # tables that are nothing but noise, or more of better ones. Of Adult's 14 fields and 26,049
+    # users it keeps 8 at epsilon 0.5, 11 at 1, all from 2 on.
     open_ = arguments["columns"] is None and arguments["tau"] is None
     if conditions.users is None or not open_:
         return {}
@@ -297,10 +295,8 @@ def joint_shares(answer: Answer, shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 def _half_an_error(answers: Answers) -> float:
-    """An eighth of the mean reach of the intervals, which joint ones have near four errors away.
-
-    The longer side counts: an interval is clipped to what is possible, its value is not.
-    """
+    """An eighth of the mean reach of the intervals, which joint ones have near four errors away."""
+    # The longer side counts: an interval is clipped to what is possible, its value is not.
     reaches = [
         max(high - value, value - low)
         for answer in answers

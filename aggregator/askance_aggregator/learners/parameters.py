@@ -94,11 +94,7 @@ class ParameterEntry:
         return f"{{{','.join(self.choices)}}}" if self.choices else self.kind.value
 
     def check(self, text: str) -> None:
-        """Check the form of a value; the learner checks its range.
-
-        Raises:
-            InvalidParameter: it is none of the choices, or no text of this kind.
-        """
+        """Check the form of a value; the learner checks its range."""
         if self.choices and text not in self.choices:
             raise InvalidParameter(f"{self.name}: {unknown_text(text, self.choices)}")
         if self.kind is ParameterKind.WHOLE:
@@ -207,11 +203,7 @@ def _kind_of(type_: Any) -> ParameterKind:
 
 
 def canonical_text(value: object) -> str:
-    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal).
-
-    Raises:
-        InvalidParameter: a value of this type has no canonical text.
-    """
+    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal)."""
     value = plain(value)
     if isinstance(value, Expression | Query):
         return "query:" + sha256(as_query(value).canonical).hexdigest()
@@ -271,11 +263,7 @@ def field_named(
     asked: str | None,
     parameter: str = "column",
 ) -> str:
-    """Return the field to ask about: the one asked for, else a label, else the only one that fits.
-
-    Raises:
-        InvalidParameter: the field asked for does not fit, or several fit and none was asked for.
-    """
+    """Return the field to ask about: the one asked for, a label, or the only one that fits."""
     fits = [name for name, kind in schema.fields.items() if isinstance(kind, types)]
     if asked is not None:
         if asked not in fits:

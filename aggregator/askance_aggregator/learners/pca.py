@@ -387,11 +387,9 @@ class SecondMoments:
     weight: Fraction = Fraction(1)
 
     def questions(self, tau: Fraction | None) -> tuple[Question, ...]:
-        """Return the vector in as many questions as a query's nodes allow.
-
-        A product takes three nodes, and a number ten at most; a vector has at most 1,024
-        components.
-        """
+        """Return the vector in as many questions as a query's nodes allow."""
+        # A product takes three nodes, and a number ten at most; a vector has at most 1,024
+        # components.
         parts = self._components()
         most = min((MAX_NODES - 10 * len(self.numbers)) // 3, MAX_COMPONENTS)
         blocks = [parts[first : first + most] for first in range(0, len(parts), most)]
@@ -436,10 +434,8 @@ def as_number(number: Number) -> Expression:
 
 
 def nearest_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest positive semidefinite matrix, in Frobenius norm; the truth is such a matrix.
-
-    These matrices are convex, so the projection is no farther from the truth than what it was
-    made of.
-    """
+    """The nearest positive semidefinite matrix, in Frobenius norm; the truth is such a matrix."""
+    # These matrices are convex, so the projection is no farther from the truth than what it was
+    # made of.
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

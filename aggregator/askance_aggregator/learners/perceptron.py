@@ -147,11 +147,9 @@ class _Tolerances:
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set the columns where users are known, and neither columns nor a margin is given.
-
-    Fields are kept while the error of a step, the mean of the mistakes, has a length of at most
-    `MOST_NOISE` (`narrowest`); the mean itself is no longer than the longest example.
-    """
+    """Set the columns where users are known, and neither columns nor a margin is given."""
+    # Fields are kept while the error of a step, the mean of the mistakes, has a length of at most
+    # `MOST_NOISE` (`narrowest`); the mean itself is no longer than the longest example.
     open_ = arguments["columns"] is None and arguments["margin"] is None
     if conditions.users is None or not open_:
         return {}

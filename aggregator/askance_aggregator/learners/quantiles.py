@@ -137,11 +137,9 @@ class Quantiles(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set the parts of a round, for a tau: those with which the fewest users are needed.
-
-    That the plan chooses them is signed with the study: one that was signed without it halves
-    ranges, with answers that are each within tau.
-    """
+    """Set the parts of a round, for a tau: those with which the fewest users are needed."""
+    # That the plan chooses them is signed with the study: one that was signed without it halves
+    # ranges, with answers that are each within tau.
     if conditions.signing:
         is_open = arguments["ways"] is None and arguments["tau"] is not None
         return {"ways": _PLANNED} if is_open else {}
@@ -412,10 +410,8 @@ def _narrowed(
 def _distances(
     decision: Crossing, levels: Sequence[Fraction], answer: Answer
 ) -> dict[Fraction, Distances]:
-    """Return for each level its signed distances at the cuts, and the ends of their intervals.
-
-    Of cells they are of share - level, times the share of the users who have the number.
-    """
+    """Return for each level its signed distances at the cuts, and the ends of their intervals."""
+    # Of cells they are of share - level, times the share of the users who have the number.
     if decision.values == 1:
         ends = np.array([answer.values, answer.lows, answer.highs])
         offsets = map(float, decision.levels)
@@ -503,12 +499,10 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
 
 @assess.register
 def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
-    """Judge each level by its distance to the ranks of its cell's ends.
-
-    It is right if that is below tau, or without a tau at most what the cell states. Ranks are among
-    the users who have the number, or, where those without it count, among all. The interval of the
-    missing share must hold too.
-    """
+    """Judge each level by its distance to the ranks of its cell's ends."""
+    # It is right if that is below tau, or without a tau at most what the cell states. Ranks are
+    # among the users who have the number, or, where those without it count, among all. The interval
+    # of the missing share must hold too.
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
         return Assessment(None, None)
@@ -548,10 +542,8 @@ def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Q
 def _ranks_missed(
     found: Sequence[Quantile], column: str, kind: Integer | Real, users: Users, counted: int
 ) -> NDArray[np.float64]:
-    """Compute each level's distance to the ranks of its cell's ends, 0 in between.
-
-    Ranks are shares of `counted` users.
-    """
+    """Compute each level's distance to the ranks of its cell's ends, 0 in between."""
+    # Ranks are shares of `counted` users.
     below, up_to = np.zeros(len(found)), np.zeros(len(found))
     ends = [float(item.high) for item in found]
     for columns in chunks(users):

@@ -123,9 +123,6 @@ class Ranges(JsonObject):
         Utility: the interval holds, jointly for all ranges and with that of the missing share,
         wherever all raw intervals do: it follows from the sums of those of few ranges, inside and
         outside, and from what they leave.
-
-        Raises:
-            InvalidParameter: low and high are not two of `ends`, the greater one last.
         """
         if low not in self.ends or high not in self.ends or not low < high:
             raise InvalidParameter(
@@ -162,9 +159,6 @@ class Ranges(JsonObject):
         first up to which it does, by the lower ends. The intervals of all levels hold wherever all
         raw intervals do. The value is where the shares reach the level, if a cell's users are
         spread evenly over it.
-
-        Raises:
-            InvalidParameter: the level is not in (0, 1).
         """
         asked = rational(level, "level")
         if not 0 < asked < 1:
@@ -270,11 +264,10 @@ def _rising(shares: Sequence[Answer]) -> Answer:
 
 
 def _apart(lows: Sequence[float], highs: Sequence[float]) -> tuple[int, ...]:
-    """Return places of intervals that do not overlap, as many as there can be.
-
-    Ends rise, so the next is the first that begins above the last one's end. From the last on, each
-    is then moved to the narrowest interval that ends below the next: many begin at 0, and are wide.
-    """
+    """Return places of intervals that do not overlap, as many as there can be."""
+    # Ends rise, so the next is the first that begins above the last one's end. From the last on,
+    # each is then moved to the narrowest interval that ends below the next: many begin at 0, and
+    # are wide.
     places: list[int] = []
     for place, low in enumerate(lows):
         if not places or low > highs[places[-1]]:
@@ -362,11 +355,9 @@ def ranges(
 
 @assess.register
 def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
-    """Judge shares from the first cell up to another's end, and the missing share.
-
-    Shares are of the users who have a number, as in the hypothesis. It is right if the intervals of
-    all levels hold: those of all ranges and of the missing share follow from them.
-    """
+    """Judge shares from the first cell up to another's end, and the missing share."""
+    # Shares are of the users who have a number, as in the hypothesis. It is right if the intervals
+    # of all levels hold: those of all ranges and of the missing share follow from them.
     if not isinstance(learner, NonAdaptive):
         return Assessment(None, None)
     queries = [question.query for question in learner.batch.questions]

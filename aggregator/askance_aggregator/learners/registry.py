@@ -357,10 +357,6 @@ class LearnerEntry:
 
         Without a schema it has its own for its parameters (enough to plan). A field may be given by
         its column's own name, "sepal length (cm)".
-
-        Raises:
-            InvalidParameter: a parameter has no such name or a wrong value, the schema does not
-                suit the learner, or the function makes a learner of another name or version.
         """
         given = self._named(parameters or {})
         about = self._schema(schema, given)
@@ -382,11 +378,7 @@ class LearnerEntry:
         )
 
     def check(self, parameters: Mapping[str, str]) -> None:
-        """Check what can be known of parameters without a schema: their names and forms.
-
-        Raises:
-            InvalidParameter: a parameter has no such name, or a text of another form.
-        """
+        """Check what can be known of parameters without a schema: their names and forms."""
         given = self._named(parameters)
         for parameter in self.parameters:
             if parameter.name in given:
@@ -424,9 +416,6 @@ class LearnerEntry:
         """Find the text from which `build` makes this learner again on this schema, to be signed.
 
         A learner records the digest of its query; a column is found by trying each.
-
-        Raises:
-            InvalidParameter: no text makes it (a query that is no column, say).
         """
         known = [parameter.name for parameter in self.parameters]
         kept = {name: text for name, text in learner.parameters.items() if name in known}
@@ -461,10 +450,8 @@ class Catalogued(Protocol):
 
 
 def _chosen(schema: Schema, chosen: Mapping[str, object]) -> str:
-    """Note the fields that no parameter named, if others are of their types.
-
-    `chosen` has names or expressions by parameter; None: all that suit.
-    """
+    """Note the fields that no parameter named, if others are of their types."""
+    # `chosen` has names or expressions by parameter; None: all that suit.
     used = {name: _fields_in(part) for name, part in chosen.items()}
     every = frozenset().union(*used.values())
     types = {type(kind) for name, kind in schema.fields.items() if name not in every}
@@ -496,11 +483,7 @@ def _entry_of(made: Callable[..., Learner[Any]], distribution: str) -> LearnerEn
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
-    """Add a learner to the catalogue.
-
-    Raises:
-        InvalidParameter: its name is taken.
-    """
+    """Add a learner to the catalogue."""
     if entry.name in _CATALOGUE:
         raise InvalidParameter(f"the learner {entry.name!r} is registered already")
     _CATALOGUE[entry.name] = entry
@@ -550,11 +533,7 @@ def catalogued(
 
 
 def learners() -> tuple[LearnerEntry, ...]:
-    """Return the catalogue, sorted by name; learners of installed distributions are in it.
-
-    Raises:
-        InvalidParameter: an installed distribution lists a learner that cannot be had.
-    """
+    """Return the catalogue, sorted by name; learners of installed distributions are in it."""
     _import_modules()
     for point in entry_points(group=GROUP):
         _listed(point.name)
@@ -562,11 +541,7 @@ def learners() -> tuple[LearnerEntry, ...]:
 
 
 def find(name: str) -> LearnerEntry:
-    """Return the learner of that name, of this distribution or of an installed one.
-
-    Raises:
-        InvalidParameter: there is none, or its distribution lists it and it cannot be had.
-    """
+    """Return the learner of that name, of this distribution or of an installed one."""
     _import_modules()
     _listed(name)
     if name not in _CATALOGUE:

@@ -37,11 +37,7 @@ def some_fields(schema: Schema, fields: Iterable[str]) -> Schema:
 
 
 def label_of(schema: Schema, label: str | None = None) -> str:
-    """The field to be predicted: the one named, else the only Label.
-
-    Raises:
-        InvalidParameter: it is no category, or there is not exactly one Label.
-    """
+    """The field to be predicted: the one named, else the only Label."""
     if label is not None:
         if not isinstance(field_of(schema, label), Category):
             raise InvalidParameter(f"label expects a category, got the field {value_text(label)}")
@@ -76,10 +72,6 @@ def encoded(schema: Schema, rows: Rows) -> EncodedColumns:
     """Rows on the schema's grid; columns that it does not have are ignored.
 
     A table has one column a field (Bits: its width).
-
-    Raises:
-        InvalidParameter: none of the fields is there, or the table has another width.
-        InvalidRecord: a column does not have the field's shape.
     """
     if isinstance(rows, EncodedColumns):
         absent = [name for name in schema.fields if name not in rows.present]

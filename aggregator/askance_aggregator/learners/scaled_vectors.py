@@ -40,11 +40,7 @@ class Scaled:
 
     @classmethod
     def of(cls, number: Expression, bound: Fraction | None = None) -> Scaled:
-        """The number on its own range, or on -bound .. bound.
-
-        Raises:
-            InvalidParameter: the number has one possible value only, or a range above 2^31.
-        """
+        """The number on its own range, or on -bound .. bound."""
         if bound is not None:
             number = clip(number, -bound, bound)
         low, high = (Fraction(end, 1 << number.frac) for end in (number.low, number.high))

@@ -269,11 +269,9 @@ def _ends(answer: Answer, weights: NDArray[np.float64]) -> tuple[list[float], li
 
 
 def _components(numbers: tuple[Scaled, ...], code: DiscountedChanges) -> list[Expression]:
-    """Return y_1 = s x_1 and y_t = x_t - r x_(t-1), on one grid.
-
-    A component that lacks a field is 0. Each has all fields, so that all are 0 or none is: else a
-    change to or from a missing value would be lost, and move all later epochs.
-    """
+    """Return y_1 = s x_1 and y_t = x_t - r x_(t-1), on one grid."""
+    # A component that lacks a field is 0. Each has all fields, so that all are 0 or none is: else a
+    # change to or from a missing value would be lost, and move all later epochs.
     values = [number.component for number in numbers]
     nothing = dot([0] * len(values), values)
     found = [values[0] * constant(code.first, code.bits) + nothing]
@@ -331,10 +329,8 @@ def _(hypothesis: Trend, learner: Learner[Any], users: Users) -> Assessment:
 
 
 def _guess(hypothesis: Trend, users: Users) -> tuple[float, float | None] | None:
-    """Return the constant guess of every epoch, and half of the span whose middle it is.
-
-    None where no user has a value: all count with the middle of the range.
-    """
+    """Return the constant guess of every epoch, and half of the span whose middle it is."""
+    # None where no user has a value: all count with the middle of the range.
     fields = [users.schema[name] for name in hypothesis.epochs]
     kinds = {type(users.schema.fields[name]) for name in hypothesis.epochs}
     if hypothesis.value or kinds == {Bit}:

@@ -177,11 +177,9 @@ def totals(question: Question, rows: EncodedColumns) -> NDArray[np.int64]:
 
 
 def laplace_of(question: Question, epsilon: Fraction) -> Laplace:
-    """Choose the noise of a question: replacing a row moves its totals by its range, or by 2 in L1.
-
-    (Of a histogram one cell loses and another gains; a signed row may turn from + to -. Each
-    component of a vector may move by the range.)
-    """
+    """Choose a question's noise: replacing a row moves totals by their range, or by 2 in L1."""
+    # (Of a histogram one cell loses and another gains; a signed row may turn from + to -. Each
+    # component of a vector may move by the range.)
     query = question.query
     if question.over_present:  # from one number to another, or half of that and the row's own half
         return Laplace(epsilon, 2 * _centred(question)[1])
@@ -197,12 +195,10 @@ def step_of(question: Question) -> Fraction:
 
 
 def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
-    """The least rows for which half of `share` covers the sample and half the draw.
-
-    Of a query with a missing level the sum and the share of rows with the number are each off by
-    less than q/10 of what the range allows, with q the promised share, so the mean is off by less
-    than 10/9 of their errors over q.
-    """
+    """The least rows for which half of `share` covers the sample and half the draw."""
+    # Of a query with a missing level the sum and the share of rows with the number are each off by
+    # less than q/10 of what the range allows, with q the promised share, so the mean is off by less
+    # than 10/9 of their errors over q.
     if not 0 < share < 1:
         raise InvalidParameter(f"share expects a probability in (0, 1), got {value_text(share)}")
     tau, spread = float(question.working_tau), float(question.spread)

@@ -29,10 +29,6 @@ def expectations(
     query with a missing level the mean is over the rows that have the number.
 
     `columns` has one row a user; weights are as of `ExactOracle` and do not sum to 0.
-
-    Raises:
-        InvalidParameter: there is no row, or the weights are none; of a query with a missing level
-            `NoExpectation` where no row has the number.
     """
     query = question.query
     if query.kind is QueryKind.VECTOR:

@@ -47,12 +47,7 @@ class MaskedParityOracle:
         self.schema = masked_parity_schema(len(concept.r))
 
     def answer(self, batch: Batch) -> Answers:
-        """The expectations.
-
-        Raises:
-            InvalidQuery: a question, or a component of a vector, sees x through more than 16
-                independent parities.
-        """
+        """The expectations."""
         return tuple(self._answer(question) for question in batch.questions)
 
     def _answer(self, question: Question) -> Answer:

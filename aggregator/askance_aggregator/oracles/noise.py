@@ -136,13 +136,12 @@ class LearnedUnderNoise(Generic[T]):
 def noise_grid(most: Rational, tau: Rational) -> tuple[Fraction, ...]:
     """Rates of which one is near enough to any in [0, most].
 
-    With u = 1 / (1 - 2 eta), a rate whose u' is off by a factor within 1 -+ tau moves an answer by
-    at most tau range / 2. The u' are powers of (1 + tau) / (1 - tau).
-
     Args:
         most: the highest rate there can be, below 1/2.
         tau: the least tolerance of a question, over its range, below 1.
     """
+    # With u = 1 / (1 - 2 eta), a rate whose u' is off by a factor within 1 -+ tau moves an answer
+    # by at most tau range / 2. The u' are powers of (1 + tau) / (1 - tau).
     highest, relative = rational(most, "most"), rational(tau, "tau")
     if not 0 <= highest < Fraction(1, 2) or not 0 < relative < 1:
         raise InvalidParameter(

@@ -34,11 +34,7 @@ class Shares:
         self._asked = 0
 
     def spend(self, values: int) -> float:
-        """Return the share of each of the next values.
-
-        Raises:
-            InvalidParameter: more than were announced.
-        """
+        """Return the share of each of the next values."""
         self._asked += values
         if self._values is None:
             return self._beta / (self._asked * (self._asked + 1))

@@ -25,11 +25,7 @@ _KINDS = (QueryKind.PREDICATE, QueryKind.REAL)
 
 
 def parity_schema(d: int) -> Schema:
-    """Return the records x, d bits, with their label y.
-
-    Raises:
-        InvalidParameter: d is not in 1..18.
-    """
+    """Return the records x, d bits, with their label y."""
     if isinstance(d, bool) or not isinstance(d, int) or not 1 <= d <= MAX_D:
         raise InvalidParameter(f"d: expected a whole number in 1..{MAX_D}, got {d!r}")
     return Schema("parity", 1, x=Bits(d), y=Label([1, -1]))
@@ -73,11 +69,7 @@ class ParityWorld:
         self._known: dict[Query, Spectrum] = {}
 
     def spectrum(self, question: Question) -> Spectrum:
-        """Compute the expectations of a question under all parities; exact.
-
-        Raises:
-            InvalidQuery: the query is neither a predicate nor a real number.
-        """
+        """Compute the expectations of a question under all parities; exact."""
         query = question.query
         if query.kind not in _KINDS:
             raise InvalidQuery(f"kind: expected a predicate or a real, got {query.kind.name}")
@@ -91,11 +83,7 @@ class ParityWorld:
         return self._known[query]
 
     def labelled_by(self, mask: int) -> Oracle:
-        """Return the exact oracle of the examples that this parity labels; bit j is r_j.
-
-        Raises:
-            InvalidParameter: no mask of d bits.
-        """
+        """Return the exact oracle of the examples that this parity labels; bit j is r_j."""
         if not 0 <= mask < self.size:
             raise InvalidParameter(f"mask: expected 0..{self.size - 1}, got {mask}")
         return _ParityOracle(self, mask)

@@ -104,10 +104,8 @@ def block_size(components: int, nano_nats: int) -> int:
 
 @lru_cache(maxsize=4096)
 def block_variance(components: int, size: int, nano_nats: int) -> Fraction:
-    """Return n times the variance of a component, n the users of all blocks of at most this size.
-
-    Each block gets users in proportion to its own 1 / m^2, so that these add up.
-    """
+    """Return n times a component's variance, n the users of all blocks of at most this size."""
+    # Each block gets users in proportion to its own 1 / m^2, so that these add up.
     parts = -(-components // size)
     sizes = [length for _, length in laid_out(components, parts)]
     return sum(

@@ -89,11 +89,9 @@ class Binomial(Tail):
         return min(p * (1 - p) for p in (self.low, self.high)) / self.gap**2
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
-        """P[X >= n (p + x)] + P[X <= n (p - x)] by incomplete beta functions, for all p allowed.
-
-        X grows with p: on an interval of p the first is greatest with its thresholds taken at the
-        interval's low end and its law at the high one, the second the other way round.
-        """
+        """P[X >= n (p + x)] + P[X <= n (p - x)] by incomplete beta functions, for all p allowed."""
+        # X grows with p: on an interval of p the first is greatest with its thresholds taken at the
+        # interval's low end and its law at the high one, the second the other way round.
         from askance_aggregator.special_functions import betainc, betaincc
 
         if users > _ENUMERATED:
@@ -179,12 +177,10 @@ class JointShares(Tail):
         return self.is_shown(users, tau, beta)
 
     def is_shown(self, users: int, tau: float, beta: float, *, sharp: bool = True) -> bool:
-        """Return whether the joint bound is at most `cells` times beta.
-
-        It is that of the normal law alone unless `sharp`, which takes more intervals. The range of
-        s is divided where the bound of an interval is too large, until the bound of all intervals
-        is small enough, or that of single points, which is less, is too large.
-        """
+        """Return whether the joint bound is at most `cells` times beta."""
+        # It is that of the normal law alone unless `sharp`, which takes more intervals. The range
+        # of s is divided where the bound of an interval is too large, until the bound of all
+        # intervals is small enough, or that of single points, which is less, is too large.
         chance = beta * (self.values or self.cells)
         low, high, gap = self.of_cell.low, self.of_cell.high, self.of_cell.gap
         side = _Side(users, tau * gap)
@@ -228,10 +224,8 @@ class JointShares(Tail):
 
 
 def _support(shares: Reals, chances: Reals, at: float) -> float:
-    """Return the slope at a share of the least concave and growing function above all points.
-
-    The edge that crosses it is found from an edge below by the point that is farthest above.
-    """
+    """Return the slope at a share of the least concave and growing function above all points."""
+    # The edge that crosses it is found from an edge below by the point that is farthest above.
     most = int(np.argmax(chances))
     if shares[most] <= at:
         return 0.0

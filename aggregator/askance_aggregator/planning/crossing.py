@@ -95,11 +95,7 @@ class Crossed(Tail):
         return least_whole(lambda users: self._surely_enough(users, tau, beta), low, high)
 
     def tolerance(self, users: int, beta: float) -> float:
-        """Compute approximately the least tau for which `users` are enough, rounded upward.
-
-        Raises:
-            InvalidParameter: there is no user.
-        """
+        """Compute approximately the least tau for which `users` are enough, rounded upward."""
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         high = self.spread
@@ -160,11 +156,9 @@ def _signs(tail: Crossed, tau: float) -> Failure:
 
 
 def _sums(tail: Crossed, levels: Reals, first: NDArray[np.int64], tau: float) -> _Sums:
-    """Bound all wrong signs where a cell has the users without a value.
-
-    G is -tau and the sign above 0 (side -1), or G is tau and the sign below 0 (side 1), at every
-    level and threshold that a population can be so far from.
-    """
+    """Bound all wrong signs where a cell has the users without a value."""
+    # G is -tau and the sign above 0 (side -1), or G is tau and the sign below 0 (side 1), at every
+    # level and threshold that a population can be so far from.
     cells = tail.decision.cells
     laws, weights, constants = [], [], []
     for level, side in product(levels.tolist(), (-1, 1)):
@@ -186,10 +180,8 @@ def _sums(tail: Crossed, levels: Reals, first: NDArray[np.int64], tau: float) ->
 
 
 def _bounded(laws: Reals, weights: Reals, at: Reals) -> _Sums:
-    """Bound P[mean of the weights >= at] for every mixture of two laws.
-
-    Shapes: laws (sums, 2, kinds), weights (sums, kinds), at (sums,). Any tilt gives a bound.
-    """
+    """Bound P[mean of the weights >= at] for every mixture of two laws."""
+    # Shapes: laws (sums, 2, kinds), weights (sums, kinds), at (sums,). Any tilt gives a bound.
 
     def exponents(tilts: Reals) -> Reals:
         powers = np.exp(tilts[:, None] * (weights - at[:, None]))

@@ -136,14 +136,13 @@ def _(decision: AssociationFound, beta: float) -> float:
 def list_theta(values: int, length: int, beta: float) -> float | None:
     """Return how many deviations from zero put the true signs on a list, except with chance beta.
 
-    More values or a shorter list never take less, so the table is read at the next greater number
-    of values and at the next smaller length. Between two betas theta^2 is interpolated linearly in
-    ln beta; it is convex in ln beta, as for every normal tail, so the result is not too small.
-
     Returns:
         None where the table has no entry: more than 1,024 values, a list of length 1, or a beta
         below 1/2000.
     """
+    # More values or a shorter list never take less, so the table is read at the next greater number
+    # of values and at the next smaller length. Between two betas theta^2 is interpolated linearly
+    # in ln beta; it is convex in ln beta, as for every normal tail, so the result is not too small.
     sizes = [size for size in THETAS if size >= values]
     lengths = [one for one in THETAS[sizes[0]] if one <= length] if sizes else []
     if not lengths or beta < BETAS[-1]:

@@ -163,11 +163,9 @@ def _points(tilt: float, spacing: float, count: int) -> Complexes:
 def _sums(
     laws: CellLaws, tilt: float, spacing: float, count: int, bends: Reals
 ) -> tuple[Complexes, list[Complexes], Reals]:
-    """Return M_0, the half width times each derivative, and R_2, at z_k; shape (cells, points).
-
-    e^(z_k w) is e^(t w), a factor per block of terms and one per place in a block: the sums over
-    symbols are products of matrices.
-    """
+    """Return M_0, the half width times each derivative, and R_2, at z_k; shape (cells, points)."""
+    # e^(z_k w) is e^(t w), a factor per block of terms and one per place in a block: the sums over
+    # symbols are products of matrices.
     points = _points(tilt, spacing, count)
     length = min(len(points), _BLOCK)
     place = 1j * spacing * laws.scores

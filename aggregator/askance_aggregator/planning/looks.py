@@ -41,12 +41,10 @@ def prefixes(users: int, waves: int) -> tuple[int, ...]:
 
 
 def can_end_early(tail: Tail, tau: float, users: int, waves: int, beta: float) -> bool:
-    """Return whether some population would probably be done at the last look but one.
-
-    By the normal law, for the population with the least variance. Where the randomizer's variance
-    is most of it (eps below 3 or so), no look ends anything, and none is worth a share of beta. It
-    is a question of users only: the error is kept either way.
-    """
+    """Return whether some population would probably be done at the last look but one."""
+    # By the normal law, for the population with the least variance. Where the randomizer's variance
+    # is most of it (eps below 3 or so), no look ends anything, and none is worth a share of beta.
+    # It is a question of users only: the error is kept either way.
     from askance_aggregator.special_functions import ndtri
 
     half = prefixes(users, waves)[-2]

@@ -208,11 +208,7 @@ def plan_batch(
 
 
 def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
-    """Collect the batches that a learner asks when all answers are neutral.
-
-    Raises:
-        PlanRefused: there are more than 10,000.
-    """
+    """Collect the batches that a learner asks when all answers are neutral."""
     batches: list[Batch] = []
     run = learner.run()
     try:

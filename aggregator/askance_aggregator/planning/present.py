@@ -207,11 +207,9 @@ class Present(Tail):
         return rate
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
-        """Bound both sides' tails in cells over all means, and all shares from the promised one on.
-
-        A cell whose bound is above beta is divided, until none is left, or its centre itself fails,
-        or there are too many. Where tails are not exact, nothing is claimed.
-        """
+        """Bound both sides' tails in cells over all means, and shares from the promised one on."""
+        # A cell whose bound is above beta is divided, until none is left, or its centre itself
+        # fails, or there are too many. Where tails are not exact, nothing is claimed.
         if not self.exact or users > MOST_USERS:
             return True
         shift = tau / self.half

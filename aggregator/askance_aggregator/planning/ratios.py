@@ -80,10 +80,8 @@ class Ratios(Tail):
 
 @lru_cache(maxsize=1024)
 def _sides(tail: Ratios, tau: float) -> tuple[Reals, Reals]:
-    """Return rates and landings of a failure upward, in cells of m from -1 to 1.
-
-    Where m + tau is above 1 no estimate fails so: the rate is infinite.
-    """
+    """Return rates and landings of a failure upward, in cells of m from -1 to 1."""
+    # Where m + tau is above 1 no estimate fails so: the rate is infinite.
     width = sqrt(4 * _SLACK * tau * tail.share)
     half = min(max(ceil(1 / width), _FEWEST_CELLS // 2), _MOST_CELLS // 2)
     edges = np.linspace(-1.0, 1.0, 2 * half + 1)

@@ -33,13 +33,11 @@ class Scored(Tail):
         return max(max(each) - min(each) for each in self.scores)
 
     def exponent(self, tau: float) -> float:
-        """Return max over s of s tau - K(s), of the value and side where it is least.
-
-        K is the worst ln E[e^(s (W - E[W]))] over mixtures of rows. With (P, m) the mixture's
-        moment and mean, which fill the convex hull of the rows', it is ln P - s m: concave, and
-        growing with P, so that it is greatest on an edge, between two rows. At least Hoeffding's
-        2 (tau / span)^2, and so never worse than Bernstein's or Bennett's for the worst variance.
-        """
+        """Return max over s of s tau - K(s), of the value and side where it is least."""
+        # K is the worst ln E[e^(s (W - E[W]))] over mixtures of rows. With (P, m) the mixture's
+        # moment and mean, which fill the convex hull of the rows', it is ln P - s m: concave, and
+        # growing with P, so that it is greatest on an edge, between two rows. At least Hoeffding's
+        # 2 (tau / span)^2, and so never worse than Bernstein's or Bennett's for the worst variance.
         least = min((side.rate for pair in _sides(self, tau) for side in pair), default=inf)
         return max(least, 2 * (tau / self.span) ** 2)
 
@@ -49,10 +47,8 @@ class Scored(Tail):
         return float((rows @ scores**2 - (rows @ scores) ** 2).min())
 
     def failure(self, tau: float) -> Failure:
-        """Chernoff's bound times `relative_landing`, both sides, of the worst value.
-
-        A mixture's variance is at least the least of its parts', under the tilted law, too.
-        """
+        """Chernoff's bound times `relative_landing`, both sides, of the worst value."""
+        # A mixture's variance is at least the least of its parts', under the tilted law, too.
         pairs = _sides(self, tau)
 
         def both(users: float) -> float:
@@ -104,11 +100,9 @@ def _side(rows: Reals, unit: Reals, shift: float) -> _Side:
 
 
 def _log_moment(rows: Reals, unit: Reals, means: Reals, s: float) -> float:
-    """The greatest ln E[e^(s (W - E[W]))] of a mixture of two rows.
-
-    Between rows x and y, at part w of y, the derivative of ln P - s m is 0 at P = (P_y - P_x) /
-    (s (m_y - m_x)).
-    """
+    """The greatest ln E[e^(s (W - E[W]))] of a mixture of two rows."""
+    # Between rows x and y, at part w of y, the derivative of ln P - s m is 0 at P = (P_y - P_x) /
+    # (s (m_y - m_x)).
     if s == 0:
         return 0.0
     moments = rows @ np.exp(s * unit)

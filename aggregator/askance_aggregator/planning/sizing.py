@@ -450,10 +450,8 @@ def _limit(parts: Sequence[Sequence[Part]]) -> float | None:
 
 
 def _uninformed(pairs: Sequence[tuple[Question, float]]) -> Uninformed | None:
-    """Return the first tolerance that the middle of the range keeps too; None: there is none.
-
-    A question with another decision is left out: it is planned for a conclusion from all values.
-    """
+    """Return the first tolerance that the middle of the range keeps too; None: there is none."""
+    # A question with another decision is left out: it is planned for a conclusion from all values.
     for question, tau in pairs:
         middle = float(question.spread) / 2
         of_each = question.decision is None or isinstance(question.decision, RatiosKept)
@@ -629,11 +627,9 @@ class Shared:
         return [part for part in self.all_parts if part.question.tau is not None]
 
     def _enough_for(self, parts: Sequence[Part]) -> int:
-        """The least number of users, from the greatest need on, that is enough for all of these.
-
-        An exact size is enough at its number; a few more users need not be, since shares of them
-        fall on other numbers (`Tail`).
-        """
+        """The least number of users, from the greatest need on, that is enough for all of these."""
+        # An exact size is enough at its number; a few more users need not be, since shares of them
+        # fall on other numbers (`Tail`).
         users = max((part.need for part in parts), default=0)
         while not all(part.need == users or part.enough(users, self.beta) for part in parts):
             users += 1
@@ -656,14 +652,12 @@ def grouped(
     nano_nats: int,
     beta: float,
 ) -> tuple[Section, ...]:
-    """Choose cohorts of at most eight questions that need the fewest users.
-
-    Two lists are cut into cohorts by dynamic programming: questions sorted by need, so that those
-    of a cohort are alike, and the same with small and large needs in turn, so that an easy question
-    takes a small part of the budget of a hard one's users. The better of the best cuts is taken; a
-    cohort of questions that are neighbours in neither list is not considered. Questions with equal
-    `profiles` have equal parts.
-    """
+    """Choose cohorts of at most eight questions that need the fewest users."""
+    # Two lists are cut into cohorts by dynamic programming: questions sorted by need, so that those
+    # of a cohort are alike, and the same with small and large needs in turn, so that an easy
+    # question takes a small part of the budget of a hard one's users. The better of the best cuts
+    # is taken; a cohort of questions that are neighbours in neither list is not considered.
+    # Questions with equal `profiles` have equal parts.
     rising = sorted(range(len(alone)), key=lambda index: (alone[index].need, index))
     turns = [rising[-1 - place // 2 if place % 2 else place // 2] for place in range(len(rising))]
     alike = {profile: index for index, profile in reversed(list(enumerate(profiles)))}
@@ -708,10 +702,8 @@ def _cut(
 def _users(
     members: Sequence[int], alone: Sequence[Divided], sized: Sized, nano_nats: int
 ) -> int | None:
-    """Return about the users that these questions need together; None if the budget is too small.
-
-    It is the greatest need, which a cohort of them may have to exceed by a few (`Shared.need`).
-    """
+    """Return about the users that these questions need together; None: too little budget."""
+    # It is the greatest need, which a cohort of them may have to exceed by a few (`Shared.need`).
     if len(members) == 1:
         return alone[members[0]].need
     try:
@@ -721,13 +713,11 @@ def _users(
 
 
 def balanced(members: Sequence[int], sized: Sized, nano_nats: int) -> tuple[Part, ...]:
-    """Divide a budget over the questions of a cohort, so that the greatest need is small.
-
-    Equal parts, or, of unequal questions, sixteenths of the budget: one after another goes to the
-    question that needs the most users. Needs fall with the budget, so no other division into
-    sixteenths has a smaller greatest need. Of more than eight questions only equal parts are
-    considered.
-    """
+    """Divide a budget over the questions of a cohort, so that the greatest need is small."""
+    # Equal parts, or, of unequal questions, sixteenths of the budget: one after another goes to the
+    # question that needs the most users. Needs fall with the budget, so no other division into
+    # sixteenths has a smaller greatest need. Of more than eight questions only equal parts are
+    # considered.
     even = tuple(sized(index, nano_nats // len(members)) for index in members)
     if len(members) > MOST_TOGETHER or len({part.need for part in even}) == 1:
         return even

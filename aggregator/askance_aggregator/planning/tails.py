@@ -40,12 +40,11 @@ _MOST = 160  # intervals that are looked into at once: beyond it the answer is t
 
 
 def exceeds(bound: Callable[[Reals, Reals], Reals], low: float, high: float, beta: float) -> bool:
-    """Return whether a quantity was not shown to be at most beta everywhere on [low, high].
-
-    Intervals whose bound is above beta are divided, until none is left, or one point is found where
-    the quantity itself is above beta, or the intervals are too many or too short to go on. `bound`
-    gives upper bounds on the quantity within intervals [a_i, b_i]; of a point, the quantity itself.
-    """
+    """Return whether a quantity was not shown to be at most beta everywhere on [low, high]."""
+    # Intervals whose bound is above beta are divided, until none is left, or one point is found
+    # where the quantity itself is above beta, or the intervals are too many or too short to go on.
+    # `bound` gives upper bounds on the quantity within intervals [a_i, b_i]; of a point, the
+    # quantity itself.
     edges = np.linspace(low, high, _FIRST + 1) if high > low else np.array([low, low])
     left, right = edges[:-1], edges[1:]
     for _ in range(_LEVELS):
@@ -84,11 +83,9 @@ class Tail(ABC):
         """A sharper bound than 2 exp(-n I) wherever many users are asked, both sides together."""
 
     def least_variance(self) -> float:
-        """Estimate the least n x variance among populations that keep the promise.
-
-        No size depends on it: it decides whether an early look is worth its share (`looks`). The
-        default is 0, which excludes no look.
-        """
+        """Estimate the least n x variance among populations that keep the promise."""
+        # No size depends on it: it decides whether an early look is worth its share (`looks`). The
+        # default is 0, which excludes no look.
         return 0.0
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
@@ -110,11 +107,7 @@ class Tail(ABC):
         return _users(self, tau, beta)
 
     def tolerance(self, users: int, beta: float) -> float:
-        """Compute approximately the least tau for which `users` are enough, rounded upward.
-
-        Raises:
-            InvalidParameter: there is no user.
-        """
+        """Compute approximately the least tau for which `users` are enough, rounded upward."""
         if users < 1:
             raise InvalidParameter(f"a tolerance needs at least one user, found {users}")
         return self.least_tolerance(users, beta)
@@ -147,10 +140,8 @@ def _users(tail: Tail, tau: float, beta: float) -> int:
 
 
 def _least_whole(enough: Callable[[int], bool], most: int) -> int:
-    """Find the least sufficient number, at most `most`; every larger one must suffice too.
-
-    A quarter of Chernoff's size is seldom enough, and where it is the search begins at 0.
-    """
+    """Find the least sufficient number, at most `most`; every larger one must suffice too."""
+    # A quarter of Chernoff's size is seldom enough, and where it is the search begins at 0.
     low, high = most // 4, most
     if low and enough(low):
         low = 0

@@ -49,13 +49,11 @@ class Ternary(Tail):
         return self.hit - self.miss
 
     def exponent(self, tau: float) -> float:
-        """Return max over s of s x - K(s), K the worst log moment generating function of W - E[W].
-
-        E[e^(sW)] = 1 + (cosh s - 1) q + sinh(s) gap g grows with t (a negative coefficient of t is
-        replaced by 0, upward), so t = mass is the worst; in g, ln(...) - s gap g is concave with a
-        maximum that solves a linear equation. As the masses are symmetric, both sides have the same
-        exponent. At least Hoeffding's x^2/2.
-        """
+        """Return max over s of s x - K(s), K the worst ln E[e^(s (W - E[W]))]."""
+        # E[e^(sW)] = 1 + (cosh s - 1) q + sinh(s) gap g grows with t (a negative coefficient of t
+        # is replaced by 0, upward), so t = mass is the worst; in g, ln(...) - s gap g is concave
+        # with a maximum that solves a linear equation. As the masses are symmetric, both sides have
+        # the same exponent. At least Hoeffding's x^2/2.
         shift = tau * self.gap
         return max(self._best_tilt(shift)[0], shift * shift / 2)
 
@@ -68,13 +66,11 @@ class Ternary(Tail):
         return log1p(even + slope * g) - tilt * g
 
     def failure(self, tau: float) -> Failure:
-        """Chernoff's bound times `relative_landing`, in each cell of populations.
-
-        The populations (t, g), and what users elsewhere stray in the mean, are divided into cells.
-        In each, K is bounded from above (at the greatest q, and the best g it has), and the tilted
-        law's variance from below, by interval arithmetic. As the other side sees -g, the two sides'
-        worst cases need not meet.
-        """
+        """Chernoff's bound times `relative_landing`, in each cell of populations."""
+        # The populations (t, g), and what users elsewhere stray in the mean, are divided into
+        # cells. In each, K is bounded from above (at the greatest q, and the best g it has), and
+        # the tilted law's variance from below, by interval arithmetic. As the other side sees -g,
+        # the two sides' worst cases need not meet.
         shift = tau * self.gap
         rate, s = self._best_tilt(shift)
         if rate == 0:
@@ -96,14 +92,12 @@ class Ternary(Tail):
         return min(2 * stray, at_plus) / self.gap**2
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
-        """The tails by conditioning on how many terms are not 0, for all g allowed at t = mass.
-
-        If q <= 1/2, P[W = 0]^2 >= 4 P[W = 1] P[W = -1], so that W + 1 is a sum of two independent
-        coins and the sum of all W + 1 a sum of coins, whose law falls from one beyond its mean on
-        (Darroch 1964). More mass moves W from 0 to +1 and -1 alike, which changes P[S >= k] in
-        proportion to P[S' = k - 1] - P[S' = k] >= 0, S' being without one term, where k is 3 or
-        more beyond the mean: so t = mass is the worst. Elsewhere nothing is claimed.
-        """
+        """The tails by conditioning on how many terms are not 0, for all g allowed at t = mass."""
+        # If q <= 1/2, P[W = 0]^2 >= 4 P[W = 1] P[W = -1], so that W + 1 is a sum of two independent
+        # coins and the sum of all W + 1 a sum of coins, whose law falls from one beyond its mean on
+        # (Darroch 1964). More mass moves W from 0 to +1 and -1 alike, which changes P[S >= k] in
+        # proportion to P[S' = k - 1] - P[S' = k] >= 0, S' being without one term, where k is 3 or
+        # more beyond the mean: so t = mass is the worst. Elsewhere nothing is claimed.
         shift = tau * self.gap
         q = 2 * self.stray + self.mass * self._rest
         if self._rest < 0 or q > 0.5 or users * shift < 3 or users * q > _ENUMERATED:
@@ -129,11 +123,9 @@ class Ternary(Tail):
         return max(-least, 0.0), s
 
     def _cells(self, s: float, shift: float) -> tuple[Reals, Reals, Reals]:
-        """For each cell s x - K, the tilted deviation from below, the greatest |W - E[W]|.
-
-        Shape (strays, masses, tilts). A cell is t_low <= t <= t_high, g between two ends, and the
-        stray between two; column j has the cell that column -1-j has with -g.
-        """
+        """For each cell s x - K, the tilted deviation from below, the greatest |W - E[W]|."""
+        # Shape (strays, masses, tilts). A cell is t_low <= t <= t_high, g between two ends, and the
+        # stray between two; column j has the cell that column -1-j has with -g.
         ends = np.linspace(0, self.mass, _MASSES + 1)[:, None]
         t_low, t_high = ends[:-1], ends[1:]
         edges = np.linspace(-1, 1, _TILTS + 1)

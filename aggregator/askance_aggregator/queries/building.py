@@ -119,11 +119,7 @@ def vector(
 
 
 def block_of(query: Query, start: int, stop: int) -> Query:
-    """The components start .. stop-1 of a VECTOR query, asked alone: same grid, range, default.
-
-    Raises:
-        InvalidQuery: a query of another kind, or there are no such components.
-    """
+    """The components start .. stop-1 of a VECTOR query, asked alone: same grid, range, default."""
     if not 0 <= start < stop <= query.components:
         raise InvalidQuery(f"a block lies within 0..{query.components}, found {start}..{stop}")
     part = components(query.expression, start, stop)

@@ -138,9 +138,6 @@ def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns
         schema: the types of the fields.
         columns: field name -> array, Series or list of shape (n,); (n, width) for Bits.
             A column that is left out is present nowhere.
-
-    Raises:
-        InvalidRecord: an unknown field, no column at all, or columns of unequal length.
     """
     refuse_unknown(schema, columns)
     encoded = {
@@ -164,11 +161,7 @@ def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns
 
 
 def encode_column(name: str, field: Field, column: Any) -> tuple[ColumnValue, NDArray[np.bool_]]:
-    """Encode one column, shape (n,), or (n, width) for Bits: its values, and which are present.
-
-    Raises:
-        InvalidRecord: the column does not have the field's shape.
-    """
+    """Encode one column, shape (n,), or (n, width) for Bits: its values, and which are present."""
     array = _as_array(name, column)
     if array.dtype.kind in "cmMV":
         raise InvalidRecord(f"field {name}: expected numbers or text, found {array.dtype}")

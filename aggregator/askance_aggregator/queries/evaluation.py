@@ -54,10 +54,6 @@ def evaluate_columns(query: Query, columns: EncodedColumns) -> NDArray[np.int64]
 
     Returns:
         Values in [low, high], the default where a field is not present; int64, shape (rows,).
-
-    Raises:
-        InvalidQuery: a VECTOR query, which has several values (see `evaluate_vectors`).
-        InvalidRecord: encoded by a schema without a field that is used.
     """
     if query.kind == QueryKind.VECTOR:
         raise InvalidQuery("a VECTOR query has several values: evaluate_vectors gives them")
@@ -83,10 +79,6 @@ def evaluate_vectors(query: Query, columns: EncodedColumns) -> NDArray[np.int64]
 
     Returns:
         int64, shape (rows, components).
-
-    Raises:
-        InvalidQuery: a query of another kind.
-        InvalidRecord: encoded by a schema without a field that is used.
     """
     if query.kind != QueryKind.VECTOR:
         raise InvalidQuery(f"evaluate_vectors expects a VECTOR query, found {query.kind.name}")
@@ -109,12 +101,7 @@ def evaluate_vectors(query: Query, columns: EncodedColumns) -> NDArray[np.int64]
 
 
 def holds(query: Query, columns: EncodedColumns) -> NDArray[np.bool_]:
-    """Evaluate a PREDICATE on columns, to one byte per row.
-
-    Raises:
-        InvalidQuery: a query of another kind.
-        InvalidRecord: encoded by a schema without a field that is used.
-    """
+    """Evaluate a PREDICATE on columns, to one byte per row."""
     if query.kind != QueryKind.PREDICATE:
         raise InvalidQuery(f"holds expects a PREDICATE query, found {query.kind.name}")
     query.check_fields(columns.present)

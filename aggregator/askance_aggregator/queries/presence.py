@@ -143,11 +143,7 @@ def presence(query: Query) -> Query:
 
 
 def has_all(fields: Mapping[str, Expression]) -> Query:
-    """Ask whether a record has all of some fields.
-
-    Raises:
-        InvalidQuery: fields is empty.
-    """
+    """Ask whether a record has all of some fields."""
     if not fields:
         raise InvalidQuery("complete cases expect one field or more, got none")
     return predicate(_always(fields), default=0)

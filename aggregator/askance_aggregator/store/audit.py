@@ -150,11 +150,7 @@ def every_entry(log: AuditLog) -> Iterator[AuditEntry]:
 
 
 def entry_of_json(text: str, place: int) -> AuditEntry:
-    """Parse an entry, a line of an exported file, whose number should be `place`.
-
-    Raises:
-      AuditBroken: the line holds no entry.
-    """
+    """Parse an entry, a line of an exported file, whose number should be `place`."""
     try:
         content = json.loads(text)
         digest = bytes.fromhex(content["digest"])

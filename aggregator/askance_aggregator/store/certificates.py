@@ -67,9 +67,6 @@ class CertificateStore:
 
         The fingerprint is SHA-256 of the certificate (DER), 32 bytes. Its holder is enrolled; the
         older ones end at `older_end_unix_s` at the latest.
-
-        Raises:
-          StoreError: a fingerprint of another length, or one that is stored.
         """
         checked_fingerprint(fingerprint)
         holder = (certificate.holder.gateway, certificate.holder.ordinal)

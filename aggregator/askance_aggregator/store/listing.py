@@ -99,9 +99,6 @@ class StudyQuery:
       reversed: whether the end of the order comes first.
       since_unix_s: only studies that are open, or ended at this time or later; 0: any.
       until_unix_s: only studies that were submitted before this time; 0: any.
-
-    Raises:
-      InvalidParameter: a limit, digits, words or a time of no list.
     """
 
     state: ListedState | None = None
@@ -242,11 +239,7 @@ class Listing:
         self._transactions = transactions
 
     def page(self, query: StudyQuery, owner: bytes | None = None) -> StudyList[StudyEntry]:
-        """Return a part of the list of an analyst's studies, given by public key, or of all.
-
-        Raises:
-          InvalidParameter: the cursor is no study of the list.
-        """
+        """Return a part of the list of an analyst's studies, given by public key, or of all."""
         return self._transactions.read(lambda execute: _page(execute, query, owner))
 
     def entry(self, digest: bytes) -> StudyEntry | None:

@@ -241,9 +241,6 @@ def store_location(text: str, folder: Path | None = None) -> StoreLocation:
     Args:
       text: sqlite:///FILE, sqlite:////FILE (absolute), or a connection URI of PostgreSQL.
       folder: what a relative FILE is relative to; None: the current folder.
-
-    Raises:
-      InvalidParameter: none of these, or an address that holds a password.
     """
     if text.startswith(_SQLITE) and text != _SQLITE:
         return SqliteLocation((folder or Path()) / text.removeprefix(_SQLITE))

@@ -138,11 +138,7 @@ class OuterReleases:
         return [(int(number), _release_of(*row)) for number, *row in rows]
 
     def of_question(self, request: bytes) -> list[OuterRelease]:
-        """Return all releases of the frozen question of a request's tally, the oldest first.
-
-        Args:
-          request: digest of the request.
-        """
+        """Return all releases of the frozen question of a request's tally, the oldest first."""
         rows = list_rows(
             self._dialect,
             "SELECT request, question, randomizer, users, again FROM outer_releases WHERE question"

@@ -81,9 +81,6 @@ class DeviceSelection:
 
     Args:
       ids: of devices or gateways, at most `MAX_SELECTED_IDS`.
-
-    Raises:
-      InvalidParameter: both or neither are given, too many ids, or no tag.
     """
 
     ids: tuple[bytes, ...] = ()
@@ -240,11 +237,7 @@ class TokenEntry:
 def checked_tagging(
     add: Sequence[str], remove: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the tags to add and to remove.
-
-    Raises:
-      InvalidParameter: none, a malformed one, one on both sides, or two added values of one key.
-    """
+    """Return the tags to add and to remove."""
     added, removed = checked_new_tags(add), checked_tags(remove)
     if not added and not removed:
         raise InvalidParameter("tags: expected one to add or to remove, got none")
@@ -255,11 +248,7 @@ def checked_tagging(
 
 
 def checked_new_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags that a device is given, each once.
-
-    Raises:
-      InvalidParameter: a malformed one, or two values of one key.
-    """
+    """Return the tags that a device is given, each once."""
     given = checked_tags(tags)
     keys = [key for key in map(key_of, given) if key]
     for key in keys:
@@ -678,11 +667,7 @@ class Register:
     def keep_token(
         self, token_id: bytes, limit: int, ends_unix_s: int, tags: Sequence[str] = ()
     ) -> None:
-        """Note an enrolment token that is about to be issued, and the tags of its devices.
-
-        Raises:
-          InvalidParameter: tags that a device may not have, one or together.
-        """
+        """Note an enrolment token that is about to be issued, and the tags of its devices."""
         given = checked_new_tags(tags)
 
         def step(execute: Execute) -> None:
@@ -779,11 +764,9 @@ def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> 
 
 
 def take_back_days(execute: Execute, day: int) -> None:
-    """Forget the noted days of calls after a day that is the present one by some clock.
-
-    That clock is behind, or another was ahead: which is not known, so no device lapses for these
-    days. The next day stays, since two processes' days end at different moments.
-    """
+    """Forget the noted days of calls after a day that is the present one by some clock."""
+    # That clock is behind, or another was ahead: which is not known, so no device lapses for these
+    # days. The next day stays, since two processes' days end at different moments.
     execute("DELETE FROM called_days WHERE day > ?", (day + 1,))
 
 

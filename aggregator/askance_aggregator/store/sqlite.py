@@ -256,11 +256,7 @@ class ServingLock:
     """Lock of the one process that serves a store; the system releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
-        """Take the lock; its file is beside the store and stays there, empty.
-
-        Raises:
-          StoreError: another process has the lock, or the disk says no.
-        """
+        """Take the lock; its file is beside the store and stays there, empty."""
         try:
             self._descriptor = os.open(
                 path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE

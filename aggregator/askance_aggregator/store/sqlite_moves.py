@@ -134,11 +134,7 @@ class SqliteEnd:
 
 @contextmanager
 def held_sqlite(path: Path, name: str, new: MoveMark | None) -> Iterator[SqliteEnd]:
-    """Hold a store's file alone; with `new`, make a store with that mark where none is.
-
-    Raises:
-      StoreError: no store, a damaged one, one of a newer version, or one that is in use.
-    """
+    """Hold a store's file alone; with `new`, make a store with that mark where none is."""
     if new is None and not path.is_file():
         SqliteFile.open(path, KIND)  # which says so
     lock = ServingLock(path)

@@ -30,9 +30,6 @@ class TaggedPopulation:
     Args:
       tags: 1 to `MAX_TAGS`, sorted, each once.
       salt: 32 random bytes of this study alone.
-
-    Raises:
-      InvalidParameter: another number of tags or bytes, another order, or a malformed tag.
     """
 
     tags: tuple[str, ...]
@@ -71,11 +68,7 @@ def _two_bytes(number: int) -> bytes:
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags, each once.
-
-    Raises:
-      InvalidParameter: one is not WORD or KEY=VALUE, or there are more than `MAX_TAGS`.
-    """
+    """Return tags, each once."""
     distinct = tuple(dict.fromkeys(tags))
     for tag in distinct:
         if not _TAG.fullmatch(tag):

@@ -53,14 +53,7 @@ class Advice:
 
 
 def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | None:
-    """Plan for more users, a larger epsilon and fewer columns; None where no plan is better.
-
-    Args:
-      study: as it was run.
-      users: how many it had.
-      tau: tolerance of its least exact round; 0: it had none.
-      hypothesis: its conclusion, which names the column that it predicts.
-    """
+    """Plan for more users, a larger epsilon and fewer columns; None where no plan is better."""
     if tau <= 0:
         return None
     batch = next(study.learner.run())
@@ -84,12 +77,7 @@ def advice(study: Study, users: int, tau: float, hypothesis: Any) -> Advice | No
 
 
 def advice_on_content(terms: StudyTerms, content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what would help a study of an aggregator; none: nothing is known.
-
-    Args:
-      terms: as the analyst signed them.
-      content: its result, as the aggregator sent it.
-    """
+    """Return what would help a study of an aggregator; none: nothing is known."""
     conduct, users = terms.conduct, content["users"]
     with suppress(SubmissionRefused, PlanRefused, InvalidParameter, InvalidQuery):
         study = Study(

@@ -150,11 +150,7 @@ class SelectedPermutation(Permutation):
 
 
 def permutation_of(seed: bytes, size: int, users: NDArray[np.int64] | None) -> Permutation:
-    """Return the permutation of a study's users: of their ordinals, sorted; None: 0 .. size-1.
-
-    Raises:
-      InvalidParameter: another number of users than the `size` that it began with.
-    """
+    """Return the permutation of a study's users: of their ordinals, sorted; None: 0 .. size-1."""
     if users is None:
         return Permutation(seed, size)
     if len(users) != size:

@@ -38,12 +38,11 @@ def decoded(data: bytes) -> Report:
 
 
 def without_sequence(data: bytes) -> tuple[bytes, int]:
-    """Split off the sequence number with which a short report ends, as devices write it.
-
-    A serialised message followed by a field is that message with that field. So if the first part
-    is a report, `data` is the same report with the sequence number, wherever it was split. Reports
-    differ in the number where they are equal otherwise. Without the field, the number is 0.
-    """
+    """Split off the sequence number with which a short report ends, as devices write it."""
+    # A serialised message followed by a field is that message with that field. So if the first part
+    # is a report, `data` is the same report with the sequence number, wherever it was split.
+    # Reports differ in the number where they are equal otherwise. Without the field, the number is
+    # 0.
     if not 2 < len(data) <= _SHORT or data[-1] > 127:
         return data, 0
     number, place = data[-1], len(data) - 2

@@ -56,11 +56,6 @@ def plan_least_epsilon(
     Returns:
       The plan at that epsilon, with the curve. If not even the greatest epsilon is enough, its
       plan, which is not feasible.
-
-    Raises:
-      InvalidParameter: no study at any epsilon, or an answer without a tolerance, which any number
-        of users is enough for.
-      PlanRefused: there is no plan at the greatest epsilon.
     """
     needs: list[tuple[int, int | None]] = []
     least: StudyPlan | None = None

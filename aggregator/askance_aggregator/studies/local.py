@@ -69,9 +69,6 @@ class LocalOracle:
       fleet: the devices that answer.
       transcript: what was recorded before, and where to record on.
       header: what the transcript begins with: whose study, how many users, the cohorts' seed.
-
-    Raises:
-      NondeterminismError: the transcript is another study's.
     """
 
     def __init__(
@@ -197,14 +194,11 @@ class LocalOracle:
         return recorded
 
     def _planned(self, batch: Batch) -> tuple[RoundPlan, int]:
-        """Plan the round, all waves of it; a replay plans it as the first run did.
-
-        A category of fewer cells than were rehearsed has less of beta, and may need more users for
-        that. Then the round is given the beta of as many values as were rehearsed.
-
-        Returns:
-          The round, and of how many planned values it spends the beta.
-        """
+        """Plan the round, all waves of it; a replay plans it as the first run did."""
+        # A category of fewer cells than were rehearsed has less of beta, and may need more users
+        # for that. Then the round is given the beta of as many values as were rehearsed.
+        #
+        # Returns: The round, and of how many planned values it spends the beta.
         planned = self._planned_for(batch, batch.values)
         if self._batches >= len(self._plan.rounds):
             return planned, batch.values
@@ -228,10 +222,8 @@ class LocalOracle:
         return self._permutation.size - self._next
 
     def _check_planned(self, batch: Batch, planned: RoundPlan, spent: int) -> None:
-        """Stop the study before a batch that its plan or its signed terms do not cover.
-
-        Beta is divided over the rehearsed values, so a run that asks for more would not keep it.
-        """
+        """Stop the study before a batch that its plan or its signed terms do not cover."""
+        # Beta is divided over the rehearsed values, so a run that asks for more would not keep it.
         values = self._values + spent
         used = frozenset().union(*(question.query.fields_used for question in batch.questions))
         unsigned = sorted(used - set(self._terms.fields))
@@ -342,10 +334,8 @@ class LocalOracle:
 
 
 def _same(questions: Sequence[Question], asked: Asked, schema: Schema) -> None:
-    """Check that a replayed learner asks what was recorded, to within a grid step.
-
-    The recorded batch is the one that counts: its requests are already out.
-    """
+    """Check that a replayed learner asks what was recorded, to within a grid step."""
+    # The recorded batch is the one that counts: its requests are already out.
     recorded = [query_from_bytes(question, schema) for question in asked.questions]
     if len(recorded) != len(questions):
         raise NondeterminismError(

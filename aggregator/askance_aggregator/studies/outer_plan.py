@@ -58,10 +58,6 @@ def plan_outer_epsilon(
 
     Returns:
       The plan, with its outer epsilon and the errors of other ways to keep it.
-
-    Raises:
-      InvalidParameter: a local epsilon above 4 nats, or a study without `least_answers`.
-      PlanRefused: there is no plan at the local epsilon that was found.
     """
     if most_local > MOST_LOCAL:
         raise InvalidParameter(
@@ -103,10 +99,8 @@ def _study_at(study_at: StudyAt, nano_nats: int) -> Study:
 
 
 def _costs_beside(study_at: StudyAt, study: Study, plan: StudyPlan, outer: int) -> CostsBeside:
-    """Return what a round's answers cost by three ways to keep an outer epsilon.
-
-    Users are the plan's where a tolerance is open; where all are stated, as many as they need.
-    """
+    """Return what a round's answers cost by three ways to keep an outer epsilon."""
+    # Users are the plan's where a tolerance is open; where all are stated, as many as they need.
     batches = rehearse(study.settled(plan.n_users))
     is_open = any(one.tau is None for batch in batches for one in batch.questions)
     users = (plan.n_users or plan.users_needed) if is_open else None
@@ -137,11 +131,9 @@ def _costs_beside(study_at: StudyAt, study: Study, plan: StudyPlan, outer: int) 
 def _curators_tau(
     study: Study, plan: StudyPlan, batches: Sequence[Batch], epsilon: Fraction
 ) -> float | None:
-    """Return the tolerance of a trusted curator with the plan's users, each in one question.
-
-    Half of beta is for the sample, as planned for reports that are nearly exact, and half for
-    Laplace noise, as of `CentralOracle`.
-    """
+    """Return the tolerance of a trusted curator with the plan's users, each in one question."""
+    # Half of beta is for the sample, as planned for reports that are nearly exact, and half for
+    # Laplace noise, as of `CentralOracle`.
     rules = RoundRules.of(study.conduct, study.design)
     users, learner = plan.n_users or plan.users_needed, study.settled(plan.n_users)
     try:
@@ -166,10 +158,8 @@ def _rows(planned: RoundPlan, place: int) -> int:
 
 
 def _noise(question: Question, rows: int, epsilon: Fraction, share: float) -> float:
-    """Return the most that Laplace noise moves a mean over rows, but for a chance of `share`.
-
-    A mean over the rows that have a number is a quotient of two noisy sums.
-    """
+    """Return the most that Laplace noise moves a mean over rows, but for a chance of `share`."""
+    # A mean over the rows that have a number is a quotient of two noisy sums.
     draws = 2 if question.over_present else 1
     width = laplace_of(question, epsilon).half_width(1 - Fraction(share) / draws)
     return draws * float(width * step_of(question)) / (rows * float(question.present))

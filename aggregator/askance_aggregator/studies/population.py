@@ -20,11 +20,7 @@ _TAGS, _SALT = "tags", "salt"
 
 
 def check_population(terms: StudyTerms, population: TaggedPopulation | None) -> None:
-    """Check what was sent beside a study against the commitment that the study signs.
-
-    Raises:
-      InvalidParameter: tags and salt do not open it, they are missing, or there is no commitment.
-    """
+    """Check what was sent beside a study against the commitment that the study signs."""
     signed = dict(terms.parameters).get(COMMITMENT)
     if signed is None and population is None:
         return

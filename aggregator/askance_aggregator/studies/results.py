@@ -28,11 +28,9 @@ _EPOCH_OF_DAYS = date(1970, 1, 1)
 
 
 def cohort_seed(study_digest: bytes, epoch: int = 0) -> bytes:
-    """Return the seed of a deployed study's cohorts: its digest, and the epoch's index.
-
-    The analyst's nonce decides it, and neither the aggregator nor a device. Epochs have cohorts of
-    their own, so that a study of a part of the users asks each of them in few epochs.
-    """
+    """Return the seed of a deployed study's cohorts: its digest, and the epoch's index."""
+    # The analyst's nonce decides it, and neither the aggregator nor a device. Epochs have cohorts
+    # of their own, so that a study of a part of the users asks each of them in few epochs.
     period = epoch.to_bytes(8, "big") if epoch else b""
     return hashlib.sha256(b"askance cohorts v1\0" + study_digest + period).digest()
 
@@ -218,11 +216,9 @@ def time_statement(fresh: int, reused: int) -> str:
 
 
 def most_asked(transcript: Transcript) -> int:
-    """Return the most nano-nats that any user was asked for.
-
-    A cohort's users are asked for the same, and no user is in two cohorts. Computed from the
-    transcript, since a study may end before all of it is replayed.
-    """
+    """Return the most nano-nats that any user was asked for."""
+    # A cohort's users are asked for the same, and no user is in two cohorts. Computed from the
+    # transcript, since a study may end before all of it is replayed.
     charges: Counter[tuple[int, int]] = Counter()
     for event in transcript.recorded:
         if isinstance(event, Asked):

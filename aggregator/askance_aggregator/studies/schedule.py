@@ -18,11 +18,7 @@ _EXAMPLE = '"2026-12-01T08:00Z"'
 
 
 def start_of(terms: StudyTerms) -> int:
-    """Read the time before which no user is asked, in seconds since 1970, UTC; 0: at once.
-
-    Raises:
-      InvalidParameter: it is no whole number, or out of range.
-    """
+    """Read the time before which no user is asked, in seconds since 1970, UTC; 0: at once."""
     text = dict(terms.parameters).get(START, "0")
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise InvalidParameter(f"{START}: expected whole seconds since 1970, got {text[:20]!r}")
@@ -30,11 +26,7 @@ def start_of(terms: StudyTerms) -> int:
 
 
 def parse_start(value: object) -> int:
-    """Parse a time in UTC, such as "2026-12-01T08:00Z"; return seconds since 1970.
-
-    Raises:
-      InvalidParameter: another form, a time that is not in UTC, or one before 1970.
-    """
+    """Parse a time in UTC, such as "2026-12-01T08:00Z"; return seconds since 1970."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:

@@ -177,15 +177,7 @@ class StudySeries:
 
     @classmethod
     def of(cls, summary: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> StudySeries:
-        """Read a series as the aggregator states it.
-
-        Args:
-          summary: of the study (see `series_json`).
-          results: of its epochs that have ended, in order of time.
-
-        Raises:
-          RemoteProtocolError: parts of them are not there, or of another form.
-        """
+        """Read a series as the aggregator states it."""
         try:
             return cls(
                 learner=summary["learner"],

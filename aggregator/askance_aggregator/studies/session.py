@@ -76,9 +76,6 @@ class Session(Generic[T]):
       epoch: index of the epoch that it collects; 0: the study collects once.
       tallies: kind of the fleet's tallies (see `Header`).
       users: ordinals of the study's users, 1 or more, sorted; None: all of the fleet's.
-
-    Raises:
-      InvalidParameter: an epoch that the study does not sign.
     """
 
     def __init__(
@@ -180,12 +177,7 @@ class Session(Generic[T]):
         )
 
     def oracle(self) -> LocalOracle:
-        """The fleet as an oracle for this study's learner, with what the transcript holds.
-
-        Raises:
-          PlanRefused: it cannot work with these users and this budget; no user was asked.
-          NondeterminismError: the same plan was feasible when the recorded rounds were asked.
-        """
+        """The fleet as an oracle for this study's learner, with what the transcript holds."""
         begun = any(isinstance(event, Asked) for event in self._transcript.recorded)
         try:
             study_plan = self.plan()

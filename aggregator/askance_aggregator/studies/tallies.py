@@ -181,11 +181,7 @@ class SymbolTable:
             yield leaf(key, chunk, packed_who(answered), packed_what(group.randomizer, symbols))
 
     def tally(self) -> Tally:
-        """Close the table and return its tally.
-
-        Raises:
-          InvalidParameter: the group has no leaf key; nothing was changed.
-        """
+        """Close the table and return its tally."""
         group = self._group
         received = self._symbols[self._answered]
         return Tally(
@@ -200,24 +196,18 @@ class SymbolTable:
 
 
 def group_leaf_key(study_key: bytes, request_digest: bytes) -> bytes:
-    """Return the key of a group's salts: HMAC-SHA256 of its request's digest by the study's key.
-
-    Raises:
-      InvalidParameter: the study's key has another length than `LEAF_KEY_BYTES`.
-    """
+    """Return the key of a group's salts: HMAC-SHA256 of its request's digest by the study's key."""
     if len(study_key) != LEAF_KEY_BYTES:
         raise InvalidParameter(f"leaf_key: expected {LEAF_KEY_BYTES} bytes, got {len(study_key)}")
     return hmac.digest(study_key, _GROUP_DOMAIN + request_digest, "sha256")
 
 
 def leaf(key: bytes, chunk: int, who: Packed = b"", what: Packed = b"") -> bytes:
-    """Return the salted hash of a chunk: the ordinals that answered, of 2^16, and their symbols.
-
-    The salt, 32 bytes, is HMAC-SHA256 of the chunk's number by the group's key (`group_leaf_key`).
-    The users asked follow from the cohort's seed and range, which the transcript holds. How many
-    symbols there are follows from the bits before them, so no two different chunks hash the same.
-    `who` is as of `packed_who`, `what` as of `packed_what`.
-    """
+    """Return the salted hash of a chunk: the ordinals that answered, of 2^16, and their symbols."""
+    # The salt, 32 bytes, is HMAC-SHA256 of the chunk's number by the group's key
+    # (`group_leaf_key`). The users asked follow from the cohort's seed and range, which the
+    # transcript holds. How many symbols there are follows from the bits before them, so no two
+    # different chunks hash the same. `who` is as of `packed_who`, `what` as of `packed_what`.
     number = chunk.to_bytes(8, "big")
     # 0, 1 and 2 begin a leaf of earlier versions, an inner node and the root of nothing.
     digest = hashlib.sha256(b"\3" + hmac.digest(key, _LEAF_DOMAIN + number, "sha256") + number)

@@ -108,10 +108,8 @@ class _Asked:
         return ReportsLaw(self.question, reports, alpha, look_share)
 
     def answer(self, alpha: float, look_share: float = 1.0) -> Answer:
-        """The answer so far, whose intervals miss with a chance of at most alpha together.
-
-        Of that chance, as of every one, this look may spend `look_share`.
-        """
+        """The answer so far, whose intervals miss with a chance of at most alpha together."""
+        # Of that chance, as of every one, this look may spend `look_share`.
         law = self.law(alpha, look_share)
         return replace(law.at(alpha), law=law)
 

@@ -71,14 +71,7 @@ class DesignedTable:
         return Minimax().figure(self.channel, self.values)
 
     def estimate(self, counts: Sequence[int]) -> Fraction:
-        """The mean of users' numbers, in [-1, 1] but for chance.
-
-        Args:
-            counts: how many reports there are of each symbol (`TableFamily.tally`); at least one.
-
-        Raises:
-            InvalidParameter: there is no report, or not one count a symbol.
-        """
+        """The mean of users' numbers, in [-1, 1] but for chance."""
         plain = [int(count) for count in counts]
         if len(plain) != len(self.values) or sum(plain) < 1 or min(plain) < 0:
             raise InvalidParameter(
@@ -194,11 +187,9 @@ def _recorded(nano: int) -> tuple[Dual, tuple[Fraction, ...]]:
 
 
 def sample_levels(nano: int) -> int:
-    """Return the number of levels of a table for a sample's mean.
-
-    Beyond 4 nats they are so many that rounding adds half a percent to about the least variance,
-    1.25 e^(-2 eps / 3), or as many as a table can have.
-    """
+    """Return the number of levels of a table for a sample's mean."""
+    # Beyond 4 nats they are so many that rounding adds half a percent to about the least variance,
+    # 1.25 e^(-2 eps / 3), or as many as a table can have.
     if nano <= FINE_NANO_NATS:
         return LEVELS
     least = LEAST_VARIANCE * exp(-2 / 3 * min(nano, MAX_NANO_NATS) / NANO_NATS_PER_NAT)

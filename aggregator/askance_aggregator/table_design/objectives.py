@@ -120,9 +120,6 @@ class Prior:
         weights: one a level from -1 to 1, >= 0 and not all 0; scaled to sum to 1. A prior is public
             knowledge: it must not be made from the records that are asked about.
         slack: 1/1000 or more; with none at all nothing but Duchi's one bit is left (`Minimax`).
-
-    Raises:
-        InvalidParameter: they are not.
     """
 
     weights: tuple[Fraction, ...]
@@ -164,9 +161,6 @@ def prior_of(numbers: Sequence[float] | Vector, levels: int) -> tuple[Fraction, 
     Args:
         numbers: in [-1, 1], at least one; public ones, or made up.
         levels: 2 or more.
-
-    Raises:
-        InvalidParameter: they are not.
     """
     points = np.asarray(numbers, dtype=np.float64)
     if levels < 2 or not points.size or not np.all(np.abs(points) <= 1):
@@ -187,9 +181,6 @@ def prior_at(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> tuple[
     Args:
         points: in [-1, 1], each with its weight of 0 or more; one weight above 0.
         levels: 2 or more.
-
-    Raises:
-        InvalidParameter: a point lies outside, or there are too few levels.
     """
     if levels < 2 or any(abs(point) > 1 for point, _ in points):
         raise InvalidParameter("a prior is stated at points of [-1, 1], on 2 levels or more")
@@ -203,10 +194,9 @@ def prior_at(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> tuple[
 
 
 def rounding_variance(points: Sequence[tuple[Fraction, Fraction]], levels: int) -> Fraction:
-    """Return what random rounding onto levels adds to the variance of a number of a prior.
-
-    A point at part f of a step h between two levels adds f (1 - f) h^2; a point on a level nothing.
-    """
+    """Return what random rounding onto levels adds to the variance of a number of a prior."""
+    # A point at part f of a step h between two levels adds f (1 - f) h^2; a point on a level
+    # nothing.
     step = Fraction(2, levels - 1)
     total = sum((weight for _, weight in points), Fraction())
     added = Fraction()
@@ -217,11 +207,9 @@ def rounding_variance(points: Sequence[tuple[Fraction, Fraction]], levels: int) 
 
 
 def _worst_between(one: tuple[Fraction, Fraction], two: tuple[Fraction, Fraction]) -> Fraction:
-    """The greatest conditional variance of a number between two levels.
-
-    Rounded at random, its mean and its second moment are on the segment from the one level's to the
-    other's, and a linear function less a square is concave.
-    """
+    """The greatest conditional variance of a number between two levels."""
+    # Rounded at random, its mean and its second moment are on the segment from the one level's to
+    # the other's, and a linear function less a square is concave.
     (mean, square), (next_mean, next_square) = one, two
     width = next_mean - mean
     if width <= 0:  # levels that are equal, or in the wrong order

@@ -246,12 +246,10 @@ def _worst(objective: PresenceObjective, table: PresenceTable) -> float:
 
 
 def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals]:
-    """Mix a table with its mean row until no ratio is above 1 + excess.
-
-    At small epsilon the best table is a constant plus epsilon times a matrix that does not depend
-    on epsilon, to first order; the scores grow as the part of the table shrinks. Every symbol has a
-    chance; the scores have shape (symbols, 2).
-    """
+    """Mix a table with its mean row until no ratio is above 1 + excess."""
+    # At small epsilon the best table is a constant plus epsilon times a matrix that does not depend
+    # on epsilon, to first order; the scores grow as the part of the table shrinks. Every symbol has
+    # a chance; the scores have shape (symbols, 2).
     centre = table.mean(axis=0)
     low, high = table.min(axis=0) - centre, table.max(axis=0) - centre
     part = float(np.min(centre * excess / (high - (1 + excess) * low)))
@@ -261,11 +259,9 @@ def _flattened(table: Reals, scores: Reals, excess: float) -> tuple[Reals, Reals
 def _covering(
     family: TableFamily, plain: Sequence[Sequence[Fraction]]
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Move the scores so that both means are exact at the two ends and at "missing".
-
-    With g = (a, b, 1) the means of three levels are a 3 x 3 matrix; the new scores are those
-    combinations of the old ones and a constant that have the means wanted there.
-    """
+    """Move the scores so that both means are exact at the two ends and at "missing"."""
+    # With g = (a, b, 1) the means of three levels are a 3 x 3 matrix; the new scores are those
+    # combinations of the old ones and a constant that have the means wanted there.
     columns = [*plain, [Fraction(1)] * len(plain[0])]
     ends = (0, family.randomizer.levels - 2, family.randomizer.levels - 1)
     means = [family.moved_grid(column) for column in columns]

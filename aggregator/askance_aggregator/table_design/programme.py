@@ -109,20 +109,15 @@ class Folds(NamedTuple):
 
 
 def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
-    """The best table whose symbols decode to the given values, as floats.
-
-    Variables are a ceiling w_y a symbol and what an entry is above its floor: with
-    Q[y, i] = e^-eps w_y + d[y, i], constraints are rows that sum to 1, means that are the grid, and
-    0 <= d[y, i] <= (1 - e^-eps) w_y. So all variables are of the same order, however large eps is.
-    Where the terms are symmetric, there is an optimum that is its own mirror image (average a table
-    and its image), and half of the symbols, those with a value of 0 or more, stand for all.
-
-    Decode values are all different. Among them is one of at least C (and, of terms that are not
-    symmetric, one of at most -C), or no table is unbiased. The ratio is e^eps.
-
-    Raises:
-        InvalidParameter: the solver finds no table.
-    """
+    """The best table whose symbols decode to the given values, as floats."""
+    # Variables are a ceiling w_y a symbol and what an entry is above its floor: with Q[y, i] =
+    # e^-eps w_y + d[y, i], constraints are rows that sum to 1, means that are the grid, and 0 <=
+    # d[y, i] <= (1 - e^-eps) w_y. So all variables are of the same order, however large eps is.
+    # Where the terms are symmetric, there is an optimum that is its own mirror image (average a
+    # table and its image), and half of the symbols, those with a value of 0 or more, stand for all.
+    #
+    # Decode values are all different. Among them is one of at least C (and, of terms that are not
+    # symmetric, one of at most -C), or no table is unbiased. The ratio is e^eps.
     from scipy.optimize import linprog  # slow to import, and only needed here
     from scipy.sparse import csr_array
 
@@ -195,11 +190,9 @@ def _stacked(first: NDArray[np.float64], block: NDArray[np.float64]) -> object:
 
 
 def unfolded(entries: NDArray[np.float64], values: Vector) -> tuple[NDArray[np.float64], Vector]:
-    """Return the whole table and its values from the symbols of value 0 or more.
-
-    A symbol of value a > 0 becomes two, a and -a, each with half of its chance; a symbol of value 0
-    is its own mirror image. Entries have shape (symbols, levels).
-    """
+    """Return the whole table and its values from the symbols of value 0 or more."""
+    # A symbol of value a > 0 becomes two, a and -a, each with half of its chance; a symbol of value
+    # 0 is its own mirror image. Entries have shape (symbols, levels).
     signed = values > 0
     plus, zero = entries[signed] / 2, entries[~signed]
     table = np.vstack([plus[::-1, ::-1], (zero + zero[:, ::-1]) / 2, plus])

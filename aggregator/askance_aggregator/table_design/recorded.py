@@ -62,11 +62,7 @@ class RecordedOptimum:
 
     @cached_property
     def channel(self) -> Channel:
-        """Decode the table; its loss is that of its integers.
-
-        Raises:
-            InvalidParameter: it is no table.
-        """
+        """Decode the table; its loss is that of its integers."""
         message = pb.Randomizer.FromString(decompress(b85decode(self.message)))
         channel = decode_randomizer(message)
         if not isinstance(channel, Channel):
@@ -88,11 +84,9 @@ class Neighbours(NamedTuple):
 
     @property
     def by_promise(self) -> tuple[int, int]:
-        """Return both, first the one from which a table is sooner made.
-
-        That is the lower one, except near the higher: of its windows, widened, there is not always
-        a table.
-        """
+        """Return both, first the one from which a table is sooner made."""
+        # That is the lower one, except near the higher: of its windows, widened, there is not
+        # always a table.
         return (self.below, self.above) if self.part <= _FAR else (self.above, self.below)
 
     def cost(self, below: float, above: float) -> float:
@@ -138,11 +132,9 @@ def neighbours(name: str, nano: int) -> Neighbours | None:
 def line_of(
     nano: int, channel: Channel, scores: Sequence[Sequence[float]], dual: Dual | None
 ) -> str:
-    """Return the line of an optimum; `scores` are rounded to `PLACES`.
-
-    Prices are those of half of the levels, each the mean of a level's and of its image's, but for
-    the sign of the price of the mean: bounds are concave, so that no bound is lost.
-    """
+    """Return the line of an optimum; `scores` are rounded to `PLACES`."""
+    # Prices are those of half of the levels, each the mean of a level's and of its image's, but for
+    # the sign of the price of the mean: bounds are concave, so that no bound is lost.
     content: dict[str, Any] = {
         "nano_nats": nano,
         "table": b85encode(compress(encode_randomizer(channel).SerializeToString(), 9)).decode(),

@@ -132,11 +132,6 @@ def refine_from(
 ) -> Solution:
     """Compute a table of windows from the optimum of another ratio on the same levels.
 
-    At large ratios a best window's width is about in proportion to the ratio's cube root, inverted:
-    windows of the other optimum are stretched by that, and their ends moved. This takes
-    a linear program and no prices, a tenth of the time; from a ratio half a nat away figures are
-    within about half a percent of what the whole search attains.
-
     Args:
         terms: symmetric, with a rise.
         ratio: e^eps.
@@ -144,6 +139,10 @@ def refine_from(
         values: its decode values.
         near_ratio: its e^eps.
     """
+    # At large ratios a best window's width is about in proportion to the ratio's cube root,
+    # inverted: windows of the other optimum are stretched by that, and their ends moved. This takes
+    # a linear program and no prices, a tenth of the time; from a ratio half a nat away figures are
+    # within about half a percent of what the whole search attains.
     levels = len(terms.grid)
     half = _apart(np.append(values[values >= 0], (ratio + 1) / (ratio - 1)), 1.0)
     first, end = _best_windows(terms, half, near_ratio, near)
@@ -226,9 +225,6 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) 
     """Compute the best table of given windows, as floats.
 
     The terms are symmetric, with a rise; decode values are 0 or more, all different.
-
-    Raises:
-        InvalidParameter: the solver finds no table.
     """
     from scipy.optimize import linprog  # slow to import, and only needed here
     from scipy.sparse import csr_array
@@ -280,11 +276,9 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) 
 
 
 def _steps(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the first row, and the difference of each other row from the one before it.
-
-    A window has two ends and many levels, so most entries become 0: the program is solved in a
-    fifth of the time.
-    """
+    """Return the first row, and the difference of each other row from the one before it."""
+    # A window has two ends and many levels, so most entries become 0: the program is solved in a
+    # fifth of the time.
     stepped: NDArray[np.float64] = np.diff(rows, axis=0, prepend=np.zeros_like(rows[:1]))
     stepped[np.abs(stepped) < _ROUNDING * np.abs(rows)] = 0.0
     return stepped
@@ -396,10 +390,8 @@ class _Cones:
         return bool(min(slack.min(), (-row).min(), square.min(), prices[2].min()) > 0)
 
     def pairs(self, weights: Matrix) -> Matrix:
-        """For each distance d and level i the sum over the intervals that hold i and i + d.
-
-        From shape (..., levels, longest) to shape (longest, ..., levels).
-        """
+        """For each distance d and level i the sum over the intervals that hold i and i + d."""
+        # From shape (..., levels, longest) to shape (longest, ..., levels).
         longer = np.cumsum(np.where(self.known, weights, 0.0)[..., ::-1], axis=-1)[..., ::-1]
         sums = np.zeros((self.longest, *weights.shape[:-1]))
         sums[-1] = longer[..., -1]
@@ -411,12 +403,10 @@ class _Cones:
 
 
 def best_prices(terms: Terms, ratio: float) -> Priced:
-    """The best prices over intervals, and the symbols that go with them.
-
-    The terms are symmetric, with a rise: a worst-case objective. On more than 64 levels intervals
-    are at most twice as long as the longest that 64 levels use: longer ones are as many again, and
-    are hardly used.
-    """
+    """The best prices over intervals, and the symbols that go with them."""
+    # The terms are symmetric, with a rise: a worst-case objective. On more than 64 levels intervals
+    # are at most twice as long as the longest that 64 levels use: longer ones are as many again,
+    # and are hardly used.
     levels = len(terms.grid)
     if levels <= _COARSE:
         return _priced(terms, ratio, levels)
@@ -465,12 +455,10 @@ def _centred(cones: _Cones, prices: Matrix, weight: float) -> Matrix:
 
 
 def _newton(cones: _Cones, prices: Matrix, weight: float) -> tuple[Matrix, float]:
-    """Return Newton's step along prices t that sum to 1, and the square of its decrement.
-
-    An interval's image is its own levels' prices and, times e^-eps, the sums of all prices. Of
-    these that of t is 1, that of v is 0 (by symmetry) and that of u is a variable of its own, so
-    the Hessian has a band of the levels that share an interval, and one row and column more.
-    """
+    """Return Newton's step along prices t that sum to 1, and the square of its decrement."""
+    # An interval's image is its own levels' prices and, times e^-eps, the sums of all prices. Of
+    # these that of t is 1, that of v is 0 (by symmetry) and that of u is a variable of its own, so
+    # the Hessian has a band of the levels that share an interval, and one row and column more.
     from scipy.linalg import LinAlgError, solveh_banded
 
     inside, levels = 1 - cones.outside, prices.shape[1]

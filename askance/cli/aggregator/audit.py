@@ -97,11 +97,9 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _actions(log: AuditLog, last: int, after: int | None, limit: int) -> list[AuditEntry]:
-    """Return the last entries of at most `limit` actions: the first ones after a number.
-
-    Without a number, of the last actions. An action has two entries at most; its end is looked for
-    in a page more.
-    """
+    """Return the last entries of at most `limit` actions: the first ones after a number."""
+    # Without a number, of the last actions. An action has two entries at most; its end is looked
+    # for in a page more.
     from askance_aggregator.store.audit import MAX_PAGE, fold_actions
 
     first = max(last - 2 * limit, 0) if after is None else max(after, 0)

@@ -16,13 +16,7 @@ _SMALL = 400  # width of a chart that can be read on a telephone without scrolli
 
 
 def element(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return an element.
-
-    Args:
-      name: of the element.
-      children: markup, or text, which is escaped.
-      attributes: by name; `class_` stands for class, and an underscore for a hyphen.
-    """
+    """Return an element."""
     # Joined as text, each part escaped: `Markup.format` takes five times as long.
     texts = [
         f' {escape(key.strip("_").replace("_", "-"))}="{escape(_text(value))}"'
@@ -123,13 +117,7 @@ class ChartBar:
 
 
 def bar_chart(title: str, bars: Sequence[ChartBar], below: str) -> Markup:
-    """Return bars from left to right, each with its number above it unless it is 0.
-
-    Args:
-      title: for readers who do not see it.
-      bars: one or more.
-      below: what the categories are, with their unit.
-    """
+    """Return bars from left to right, each with its number above it unless it is 0."""
     frame = _Frame(40, 6, 16, 40)
     ticks = nice_ticks(max(bar.value for bar in bars), 3)
     each, base = frame.wide / len(bars), frame.base
@@ -172,13 +160,7 @@ class Series:
 
 
 def line_chart(title: str, series: Sequence[Series], span_s: int) -> Markup:
-    """Return lines over a span of time that ends now.
-
-    Args:
-      title: for readers who do not see it.
-      series: one or two.
-      span_s: seconds from the left edge to now, whole minutes.
-    """
+    """Return lines over a span of time that ends now."""
     frame = _Frame(46, 8, 12, 24)
     ticks = nice_ticks(max((value for one in series for _, value in one.points), default=0.0), 3)
 
@@ -202,11 +184,7 @@ def line_chart(title: str, series: Sequence[Series], span_s: int) -> Markup:
 
 
 def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
-    """Return a bar per round: its outline are the users asked, its filling the answers.
-
-    Args:
-      rounds: one or more; a table is enough of one.
-    """
+    """Return a bar per round: its outline are the users asked, its filling the answers."""
     frame = _Frame(52, 8, 12, 34, *(() if len(rounds) <= _FEW else (_WIDE,)))
     ticks = nice_ticks(max(one.asked for one in rounds), 3)
     each, base = frame.wide / len(rounds), frame.base
@@ -229,12 +207,7 @@ def rounds_chart(rounds: Sequence[RoundRecord]) -> Markup:
 
 
 def epsilon_chart(points: Sequence[tuple[float, int]], users: int) -> Markup:
-    """Return a line of users needed by epsilon, and one at the users that there are, logarithmic.
-
-    Args:
-      points: pairs of an epsilon in nats and the users that its plan needs, rising by epsilon.
-      users: how many there are.
-    """
+    """Return a line of users needed by epsilon, and one at the users there are, logarithmic."""
     frame = _Frame(58, 12, 12, 24)
     left, right = log10(points[0][0]), log10(points[-1][0])
     needs = [max(needed, 1) for _, needed in points]

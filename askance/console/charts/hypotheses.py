@@ -72,15 +72,7 @@ def interval_chart(
     marks: Sequence[tuple[float, str]] = (),
     limits: tuple[float, float] | None = None,
 ) -> Markup:
-    """Return a line from the low to the high end of each row's interval, with its estimate.
-
-    Args:
-      title: for readers who do not see it.
-      rows: one or more; the first forty are drawn.
-      shares: whether the values are shares, shown in percent.
-      marks: values that stand for something, each with its name.
-      limits: least and greatest value of the axis; None: those of the rows.
-    """
+    """Return a line from the low to the high end of each row's interval, with its estimate."""
     drawn = rows[:MAX_ROWS]
     ends = [end for row in drawn for end in (row.low, row.high)] + [value for value, _ in marks]
     ticks = ticks_between(*(limits or (min(ends), max(ends))))
@@ -155,14 +147,7 @@ def tree_chart(title: str, root: Branch) -> Markup:
 def rules_chart(
     title: str, label: str, rules: Sequence[tuple[str, str, int]], default: tuple[str, int]
 ) -> Markup:
-    """Return rules from the top, each with its outcome; the first that holds decides.
-
-    Args:
-      title: for readers who do not see it.
-      label: name of the predicted field.
-      rules: condition, outcome and the outcome's index.
-      default: outcome where no condition holds, and its index.
-    """
+    """Return rules from the top, each with its outcome; the first that holds decides."""
     drawn = [("if " if not n else "else if ") + rule[0] for n, rule in enumerate(rules)]
     lines = [(text, *rule[1:]) for text, rule in zip(drawn, rules, strict=True)][:MAX_LINES]
     lines.append(("otherwise" if rules else "always", *default))
@@ -176,14 +161,7 @@ def rules_chart(
 
 
 def signed_bars(title: str, names: Sequence[str], values: Sequence[float], below: str) -> Markup:
-    """Return bars to the right for values above 0 and to the left for those below.
-
-    Args:
-      title: for readers who do not see it.
-      names: one per bar, from the top.
-      values: one per bar.
-      below: what the axis is, with its unit.
-    """
+    """Return bars to the right for values above 0 and to the left for those below."""
     pairs = list(zip(names, values, strict=True))[:MAX_LINES]
     ticks = ticks_between(min(0.0, *values), max(0.0, *values))
     height = LINE * len(pairs) + 56
@@ -236,13 +214,7 @@ def cells_chart(title: str, table: TwoWayTable, highest: float) -> Markup:
 def plane_chart(
     title: str, names: tuple[str, str], points: Sequence[tuple[float, float, float]]
 ) -> Markup:
-    """Return points in a plane, each as large as its weight.
-
-    Args:
-      title: for readers who do not see it.
-      names: of the axes, across and up.
-      points: across, up and weight in [0, 1].
-    """
+    """Return points in a plane, each as large as its weight."""
     ends = [
         ticks_between(min(values), max(values)) for values in list(zip(*points, strict=True))[:2]
     ]

@@ -61,11 +61,9 @@ async def _device(visit: Visit, text: str) -> Response:
 
 
 def _change(verb: str, past: str, make: Change) -> Callable[[Visit], Awaitable[Response]]:
-    """Return the endpoint that revokes or restores devices, once their number was confirmed.
-
-    A form without that number, or with another than there is by now, is answered with a page that
-    asks for it.
-    """
+    """Return the endpoint that revokes or restores devices, once their number was confirmed."""
+    # A form without that number, or with another than there is by now, is answered with a page that
+    # asks for it.
 
     async def changed(visit: Visit) -> Response:
         selection, operator = _selection(visit), visit.link.operator
@@ -105,10 +103,8 @@ def _affected(affected: Affected) -> str:
 
 
 def _selection(visit: Visit) -> DeviceSelection:
-    """Return the devices that a form has selected; raise InvalidParameter if there is none.
-
-    They are those that have all of its tags, if it says so, or those of its ids.
-    """
+    """Return the devices that a form has selected; raise InvalidParameter if there is none."""
+    # They are those that have all of its tags, if it says so, or those of its ids.
     tags = visit.form.text("all_with").split()
     if tags:
         return DeviceSelection(tags=checked_tags(tags))

@@ -178,10 +178,8 @@ async def _public_key(visit: Visit) -> bytes:
 
 
 async def _submit(visit: Visit) -> Response:
-    """Sign the study with the caller's key, submit it, and go to its page.
-
-    A study that is refused comes back as it was entered, with the reason at its field.
-    """
+    """Sign the study with the caller's key, submit it, and go to its page."""
+    # A study that is refused comes back as it was entered, with the reason at its field.
     if not visit.link.aggregator.has_key:
         raise CallRefused(
             "no-key", "submit: expected a console with a key, which signs the study, got none"

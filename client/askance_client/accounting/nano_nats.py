@@ -20,11 +20,7 @@ _MAX_TEXT = 64
 
 
 def check_nano_nats(nano: int) -> int:
-    """Give `nano` back if it is a budget: an int in 0..MAX_NANO_NATS.
-
-    Raises:
-        InvalidParameter: it is not.
-    """
+    """Give `nano` back if it is a budget: an int in 0..MAX_NANO_NATS."""
     if isinstance(nano, bool) or not isinstance(nano, int):
         raise InvalidParameter(
             f"budget: expected an integer number of nano-nats, got {type(nano).__name__}"

@@ -83,11 +83,7 @@ class CounterCommand:
         """Do nothing: no process is left."""
 
     def _raised(self, number: int) -> int:
-        """Raise the counter and return its number.
-
-        Raises:
-            StoreError: the command fails, hangs or prints no number; it may have raised it.
-        """
+        """Raise the counter and return its number."""
         reader = CommandReader((*self._words, str(number)), self._folder)
         try:
             output = reader.output(ReadLimits(_TIME_MS, steady_ms, system_now_ms)).strip()

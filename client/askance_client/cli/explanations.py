@@ -80,10 +80,8 @@ def _law(request: Request, query: Query, randomizer: Randomizer) -> dict[str, An
 
 
 def _classes(query: Query, randomizer: Randomizer) -> dict[str, Any]:
-    """Classes of answers by name: not every truth has each, and their sizes may differ by truth.
-
-    A class that a truth does not have has the chance None; of different sizes the count is 0.
-    """
+    """Classes of answers by name: not every truth has each, and their sizes may differ by truth."""
+    # A class that a truth does not have has the chance None; of different sizes the count is 0.
     levels = truths(randomizer)
     names = [level_name(query, level, randomizer.levels) for level in levels]
     rows: dict[str, tuple[set[int], list[str | None]]] = {}

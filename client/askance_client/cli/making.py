@@ -62,11 +62,7 @@ def tell_init(result: dict[str, Any]) -> str:
 
 
 def given_by(arguments: argparse.Namespace, place: Callable[[Path], Path]) -> Given:
-    """Return the values that options give; `place` makes a path what is written for it.
-
-    Raises:
-      InvalidParameter: options that contradict each other.
-    """
+    """Return the values that options give; `place` makes a path what is written for it."""
     got = [
         one for one in _NAMING if getattr(arguments, one[2:].replace("-", "_")) not in (None, False)
     ]

@@ -109,11 +109,9 @@ def _accept_behind(
     now_s: int,
     counter: OwnCounter | None,
 ) -> int:
-    """Accept the loss of a file that its mark or counter does not fit, and make both anew.
-
-    A crash in between leaves a file with a new id beside an old mark or counter, which is refused
-    as before: accepting the loss once more charges nothing more.
-    """
+    """Accept the loss of a file that its mark or counter does not fit, and make both anew."""
+    # A crash in between leaves a file with a new id beside an old mark or counter, which is refused
+    # as before: accepting the loss once more charges nothing more.
     counted = 0 if counter is None else counter.read()
     with closing(SqliteFile.open(path, KIND)) as file:
         fresh = fresh_id()

@@ -235,10 +235,8 @@ class Device:
         return objection_of_owner(self._policy, due.study, due.payload, due.at_s)
 
     def _spend(self, due: Due, symbol: bytes) -> bytes:
-        """Charge an answer, make it durable, and return its report.
-
-        The ledger's own check is the authority: the report may be a refusal all the same.
-        """
+        """Charge an answer, make it durable, and return its report."""
+        # The ledger's own check is the authority: the report may be a refusal all the same.
         asked = due.asked
         charge = Charge(
             request_digest=asked.digest,

@@ -116,11 +116,7 @@ class RecordWork:
         return symbols
 
     def _value(self, request: Request) -> Value:
-        """The value of the record, read anew, at a request's query.
-
-        Raises:
-          InvalidRecord: it cannot be rounded and randomized, being outside the query's range.
-        """
+        """The value of the record, read anew, at a request's query."""
         query, record = request.query, self._record.load()
         vector = query.kind is QueryKind.VECTOR
         parts = query.evaluate_vector(record) if vector else (query.evaluate(record),)

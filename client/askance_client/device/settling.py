@@ -117,11 +117,9 @@ class Settling:
     def _stored_or(
         self, digest: bytes, refusal: Refusal, study: ExaminedStudy | None, payload: bytes
     ) -> Settlement:
-        """Return the report of a request that was answered before, also if it is refused now.
-
-        It may never have arrived, so the owner's consent holds for it as for a new one. Of a study
-        that is not known now, consent cannot be asked for.
-        """
+        """Return the report of a request that was answered before, also if it is refused now."""
+        # It may never have arrived, so the owner's consent holds for it as for a new one. Of a
+        # study that is not known now, consent cannot be asked for.
         stored = self._ledger.stored(digest)
         if stored is None or (study is None and self._policy.consent is not None):
             return refusal

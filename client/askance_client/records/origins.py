@@ -82,12 +82,7 @@ class SourceKind:
 
 
 def read_parquet(path: Path) -> Table:
-    """Read the records of a Parquet file.
-
-    Raises:
-      InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, not Parquet, or no row.
-    """
+    """Read the records of a Parquet file."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -43,11 +43,7 @@ _TYPES: Mapping[str, tuple[Callable[..., Field], frozenset[str], frozenset[str]]
 
 
 def schema_from_toml(path: Path) -> Schema:
-    """The schema in a TOML file of the form above.
-
-    Raises:
-      InvalidRecord: no such file, not TOML, or not a schema; the field is named.
-    """
+    """The schema in a TOML file of the form above."""
     content = read_toml(path, InvalidRecord, parse_float=str)  # a bound is exactly as written
     return schema_from_table(content, str(path), path.stem)
 

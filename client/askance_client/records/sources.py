@@ -101,11 +101,7 @@ class Several(Enum):
         return 0
 
     def check(self, table: Table, rows: Mapping[str, Sequence[int]]) -> None:
-        """Check, when a device starts, that no member has several records where that is refused.
-
-        Raises:
-          InvalidRecord: a member has; it is not named.
-        """
+        """Check, when a device starts, that no member has several records where that is refused."""
         for theirs in rows.values() if self is Several.REFUSE else ():
             if len(theirs) > 1:
                 raise InvalidRecord(

@@ -62,11 +62,7 @@ class Table:
     numbered: int | None = None
 
     def checked(self) -> Table:
-        """Return this table if no row is malformed.
-
-        Raises:
-          InvalidRecord: a row is malformed.
-        """
+        """Return this table if no row is malformed."""
         for problem in self.malformed.values():
             raise InvalidRecord(f"{self.path}: {problem}")
         return self
@@ -79,11 +75,7 @@ class Table:
         return replace(self, rows=[self.rows[row] for row in rows], malformed=kept, numbered=None)
 
     def column_index(self, name: str) -> int:
-        """Return the index of a column, by its name as written or as a field's.
-
-        Raises:
-          InvalidRecord: there is none.
-        """
+        """Return the index of a column, by its name as written or as a field's."""
         for names in (self.written, self.names):
             if name in names:
                 return names.index(name)
@@ -304,10 +296,8 @@ def _split(lines: Sequence[str], delimiter: str) -> Iterator[_CsvRecord]:
 
 
 def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
-    """Describe the problem of a CSV record without a value; None if there is none.
-
-    `width` is the number of cells expected; None for any number.
-    """
+    """Describe the problem of a CSV record without a value; None if there is none."""
+    # `width` is the number of cells expected; None for any number.
     if cells is None:
         return "expected quotes that close at the end of a cell, got others"
     if width is not None and len(cells) != width:

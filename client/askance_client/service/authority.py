@@ -49,11 +49,7 @@ OwnCertificate = Callable[[], DeviceCertificate | None]
 
 
 def read_authority(path: Path) -> bytes:
-    """Read a file of certificates.
-
-    Raises:
-      InvalidParameter: it cannot be read, or does not begin with a certificate (PEM).
-    """
+    """Read a file of certificates."""
     try:
         found = path.read_bytes()
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=found.decode("ascii"))

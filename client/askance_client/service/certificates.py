@@ -45,13 +45,7 @@ class CertificateFile:
             return None
 
     async def obtain(self, metadata: Metadata) -> None:
-        """Ask for a certificate with a new key, and keep it.
-
-        Raises:
-          CallFailed, RemoteProtocolError: refused, not reached, or no certificate.
-          InvalidParameter: the authority cannot be read, or there is no address in the answer.
-          StoreError: it cannot be kept.
-        """
+        """Ask for a certificate with a new key, and keep it."""
         from cryptography import x509  # here: a device without a certificate does not load it
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives import serialization as form

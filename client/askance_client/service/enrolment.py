@@ -26,11 +26,7 @@ _UNKNOWN = "UNAUTHENTICATED"  # in a failure of devices that are not enrolled
 
 
 def an_enrolment_token(text: str) -> bytes:
-    """Check an enrolment token, without spaces around it.
-
-    Raises:
-      InvalidParameter: no text that an aggregator makes; it is not shown.
-    """
+    """Check an enrolment token, without spaces around it."""
     text = text.strip()
     if not text.isascii() or not 1 <= len(text) <= MAX_ENROLMENT_TOKEN_BYTES:
         raise InvalidParameter(

@@ -116,11 +116,7 @@ def decode_enrolled(data: bytes) -> tuple[int, int]:
 
 
 def decode_response(data: bytes) -> Response:
-    """Decode an aggregator's response.
-
-    Raises:
-      ExchangeTooLarge: more than an exchange may have. RemoteProtocolError: not a response.
-    """
+    """Decode an aggregator's response."""
     check_size("CheckInResponse", data, MAX_RESPONSE_BYTES)
     message = parse(pb.CheckInResponse, data, limit=MAX_RESPONSE_BYTES)
     check_count("acks", len(message.acks), MAX_REPORTS)
@@ -149,11 +145,7 @@ def entries_of(requests: Iterable[bytes]) -> int:
 
 
 def decode_ack(ack: pb.Ack | pb.MembersAck) -> tuple[bytes, AckStatus]:
-    """Decode an acknowledgement's request digest and status.
-
-    Raises:
-      RemoteProtocolError: no digest, or an unknown status.
-    """
+    """Decode an acknowledgement's request digest and status."""
     check_digest("an acknowledged request", ack.request_digest)
     try:
         return ack.request_digest, AckStatus(ack.status)

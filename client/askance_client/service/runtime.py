@@ -51,11 +51,7 @@ class Outbox:
         return len(self._reports)
 
     def put(self, request_digest: bytes, report: bytes) -> None:
-        """Keep a report.
-
-        Raises:
-          RemoteProtocolError: the aggregator asks and asks and acknowledges nothing.
-        """
+        """Keep a report."""
         if len(self._reports) >= MAX_UNACKNOWLEDGED and request_digest not in self._reports:
             raise RemoteProtocolError(
                 f"exchange: expected at most {MAX_UNACKNOWLEDGED} reports without an"

@@ -86,24 +86,14 @@ class DataTable:
         return len(self.people.rows)
 
     def numeric(self, name: str) -> Numeric:
-        """Return the bounds of a column of numbers.
-
-        Raises:
-          InvalidParameter: none were stated for it.
-        """
+        """Return the bounds of a column of numbers."""
         kind = self._kind(name)
         if not isinstance(kind, Numeric):
             raise InvalidParameter(f"column {name!r}: expected bounds of a number, got labels")
         return kind
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers within its bounds, shape (n,).
-
-        Raises:
-          InvalidParameter: no bounds were stated for it.
-          InvalidRecord: no such column, or a cell that is no number, or one outside; the row is
-            named (from 1, below the header).
-        """
+        """Return a column of numbers within its bounds, shape (n,)."""
         kind = self.numeric(name)
         place = self.people.column_index(name)
         values = np.array([_float(row[place]) for row in self.people.rows])
@@ -126,12 +116,7 @@ class DataTable:
         return values
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """Return a column of labels as their numbers, shape (n,).
-
-        Raises:
-          InvalidParameter: no labels were stated for it.
-          InvalidRecord: no such column, or another label; the row is named.
-        """
+        """Return a column of labels as their numbers, shape (n,)."""
         kind = self._kind(name)
         if not isinstance(kind, Labelled):
             raise InvalidParameter(f"column {name!r}: expected labels, got bounds of a number")
@@ -151,10 +136,7 @@ class DataTable:
         return np.array(found, dtype=np.int64)
 
     def features(self) -> tuple[tuple[str, ...], tuple[Numeric, ...], NDArray[np.float64]]:
-        """Return (names, bounds, x of shape (n, features)): all columns but the label.
-
-        A column of labels becomes a feature of 0 or 1 for each label, "column=label".
-        """
+        """Return (names, bounds, x of shape (n, features)): all columns but the label."""
         names: list[str] = []
         bounds: list[Numeric] = []
         found: list[NDArray[np.float64]] = []
@@ -178,11 +160,7 @@ class DataTable:
         return tuple(names), tuple(bounds), np.stack(found, axis=1)
 
     def classes(self) -> tuple[str, str]:
-        """Return the label's two values, the second the positive one.
-
-        Raises:
-          InvalidParameter: no label was named, or it has not two values.
-        """
+        """Return the label's two values, the second the positive one."""
         if self.label is None:
             raise InvalidParameter("label: expected --label COLUMN, got none")
         kind = self._kind(self.label)

@@ -140,11 +140,7 @@ LEARNERS: Mapping[str, CuratorEntry] = MappingProxyType({one.name: one for one i
 
 
 def find(name: str) -> CuratorEntry:
-    """Return the learner of this name.
-
-    Raises:
-      InvalidParameter: there is none.
-    """
+    """Return the learner of this name."""
     if name not in LEARNERS:
         raise unknown_name("learner", name, LEARNERS)
     return LEARNERS[name]

@@ -35,11 +35,7 @@ class CuratorRequest:
     words: Words
 
     def text(self, name: str) -> str:
-        """Return a setting.
-
-        Raises:
-          InvalidParameter: it has to be given, and was not.
-        """
+        """Return a setting."""
         if name not in self.settings:
             raise InvalidParameter(f"{name}: expected --{name.replace('_', '-')}, got none")
         return self.settings[name]
@@ -54,22 +50,14 @@ class CuratorRequest:
         return found
 
     def whole(self, name: str, most: int) -> int:
-        """Return a whole number from 1.
-
-        Raises:
-          InvalidParameter: it is not in 1 .. most.
-        """
+        """Return a whole number from 1."""
         number = rational(self.text(name), name)
         if number.denominator != 1 or not 1 <= number <= most:
             raise InvalidParameter(f"{name}: expected a whole number 1 .. {most}, got {number}")
         return int(number)
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """Read a parameter that is one of a few words.
-
-        Raises:
-          InvalidParameter: it is another.
-        """
+        """Read a parameter that is one of a few words."""
         found = self.text(name)
         if found not in choices:
             raise unknown_name(name, found, choices)

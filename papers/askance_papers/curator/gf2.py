@@ -137,10 +137,8 @@ def _tables(known: Rows) -> NDArray[np.uint64]:
 
 
 def _eliminated(rows: Rows, pivots: list[int], d: int) -> Rows:
-    """Rows of which the first `len(pivots)` are known, in reduced form; `pivots` grows.
-
-    Elimination ends early at a row that says 0 = 1; its pivot is then d.
-    """
+    """Rows of which the first `len(pivots)` are known, in reduced form; `pivots` grows."""
+    # Elimination ends early at a row that says 0 = 1; its pivot is then d.
     kept = list(range(len(pivots)))
     for place in range(len(pivots), len(rows)):
         pivot = _lowest_bit(rows[place])

@@ -74,10 +74,6 @@ class ParityExamples:
         Args:
           x: shape (n, d), values {0, 1}, of a whole-number or truth-value type.
           y: shape (n,), values {0, 1}.
-
-        Raises:
-          InvalidParameter: no table of that shape or type, or an empty one.
-          InvalidRecord: a value that is neither 0 nor 1, or not one label for each row.
         """
         table = np.asarray(x)
         _check_shape(table, "a table (n, d) of zeros and ones")
@@ -101,10 +97,6 @@ class ParityExamples:
           x: shape (n, ceil(d / 64)), dtype uint64: x_c is bit c mod 64 of word c // 64; 0 beyond.
           y: shape (n,), values {0, 1}.
           d: the length of an x.
-
-        Raises:
-          InvalidParameter: no array of that shape or type, or an empty one.
-          InvalidRecord: a bit beyond d, a label that is neither 0 nor 1, or not one for each row.
         """
         packed = np.asarray(x)
         if isinstance(d, bool) or not isinstance(d, int) or d < 1:
@@ -157,11 +149,7 @@ _STEPS = 1 << 64  # p is a multiple of 1 / 2^64, so one word decides a coin
 
 
 def likelihood_ratio(keep: Fraction, runs: int) -> Fraction:
-    """e^loss of k runs, at most; of one run exactly, by enumeration.
-
-    Raises:
-      InvalidParameter: a probability that is not below 1, or no runs.
-    """
+    """e^loss of k runs, at most; of one run exactly, by enumeration."""
     if not 0 <= keep < 1:
         raise InvalidParameter(f"keep: expected a probability below 1, found {float(keep):g}")
     if runs < 1:
@@ -247,9 +235,6 @@ def law(examples: ParityExamples, keep: Fraction, runs: int) -> Mapping[Parity |
 
     Returns:
       The probabilities of all outputs that have one, None (nothing) among them; they sum to 1.
-
-    Raises:
-      InvalidParameter: more than can be gone through, or no probability.
     """
     if len(examples) > _MOST or examples.d > _MOST:
         raise InvalidParameter(
@@ -288,9 +273,6 @@ _PARTS = 3  # of beta: every run gave up by its coin; too few were kept; what wa
 def runs_needed(beta: Rational) -> int:
     """Return k = ceil(log2(3 / beta)): the chance that every run gives up by its coin is beta / 3.
 
-    Raises:
-      InvalidParameter: no number between 0 and 1.
-
     Source: KLNRS08 Theorem 3.8. Deviation: the printed beta / 2 sums to 3 beta', beta' = beta / 2:
       a run that passes its coin fails with 2 beta', for Lemma 3.1 counts the coin in.
     """
@@ -314,9 +296,6 @@ def examples_needed(d: int, keep: Fraction, alpha: Rational, beta: Rational) -> 
       keep: p.
       alpha: the error allowed, between 0 and 1.
       beta: the failure allowed, between 0 and 1.
-
-    Raises:
-      InvalidParameter: a number out of range.
 
     Source: KLNRS08 Lemma 3.1. Deviations: any p (the printed 8 / (eps alpha) is p = eps / 4); the
       printed e^(-eps n / 16) is false, and is e^(-eps n / 32).
@@ -377,9 +356,6 @@ class PrivateParity:
         """A: one run.
 
         `sharper_keeping` and `even_keeping` are both tanh(eps/2) for one run.
-
-        Raises:
-          InvalidParameter: no epsilon above 0, or one that this keeping passes.
         """
         budget = read_epsilon(epsilon)
         return cls(budget, 1, keeping(budget, 1))
@@ -388,11 +364,7 @@ class PrivateParity:
     def amplified(
         cls, epsilon: Rational, beta: Rational, keeping: Keeping = sharper_keeping
     ) -> PrivateParity:
-        """A*: enough runs for a failure of at most beta, on enough examples.
-
-        Raises:
-          InvalidParameter: no epsilon above 0, no beta between 0 and 1, or a keeping that passes.
-        """
+        """A*: enough runs for a failure of at most beta, on enough examples."""
         budget, runs = read_epsilon(epsilon), runs_needed(read_probability(beta, "beta"))
         return cls(budget, runs, keeping(budget, runs))
 

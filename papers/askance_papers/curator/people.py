@@ -130,10 +130,9 @@ class Boosting:
         return self.selection(self.epsilon / self.rounds, Fraction(_GRID * self.cap))
 
     def weights(self, leads: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Compute exact weights of examples from their leads: right votes minus wrong votes.
-
-        e^(-2 vote) = (1 - 2 edge) / (1 + 2 edge) is rational, so w^2 is, and w a whole square root.
-        """
+        """Compute exact weights of examples from their leads: right votes minus wrong votes."""
+        # e^(-2 vote) = (1 - 2 edge) / (1 + 2 edge) is rational, so w^2 is, and w a whole square
+        # root.
         decay = (1 - 2 * self.edge) / (1 + 2 * self.edge)
         most = _GRID * self.cap
         table = {}

@@ -39,11 +39,9 @@ class NoiseCheck:
 
 
 def rate_agrees(count: int, trials: int, rate: float, alpha: float = ALPHA) -> bool:
-    """Return whether `count` of `trials` independent events is possible at this rate.
-
-    Both tails of the binomial law are tested, at alpha/2 each: the rate lies in the Clopper-Pearson
-    interval of confidence 1 - alpha.
-    """
+    """Return whether `count` of `trials` independent events is possible at this rate."""
+    # Both tails of the binomial law are tested, at alpha/2 each: the rate lies in the
+    # Clopper-Pearson interval of confidence 1 - alpha.
     return rate_between(count, trials, rate, rate, alpha)
 
 
@@ -66,11 +64,9 @@ def rate_exceeded(count: int, trials: int, rate: float) -> bool:
 
 
 def events_agree(count: int, chances: ArrayLike, alpha: float = ALPHA) -> bool:
-    """Return whether `count` of independent events of known chances is possible.
-
-    The law is that of a sum of Bernoulli variables (Poisson's binomial), convolved; both tails are
-    tested, at alpha/2 each.
-    """
+    """Return whether `count` of independent events of known chances is possible."""
+    # The law is that of a sum of Bernoulli variables (Poisson's binomial), convolved; both tails
+    # are tested, at alpha/2 each.
     law = np.ones(1)
     for chance in np.asarray(chances, dtype=np.float64):
         law = np.convolve(law, (1 - chance, chance))
@@ -78,11 +74,9 @@ def events_agree(count: int, chances: ArrayLike, alpha: float = ALPHA) -> bool:
 
 
 def gamma_agrees(total: float, shape: float, alpha: float = ALPHA) -> bool:
-    """Return whether a total is possible for the Gamma law of this shape and scale 1.
-
-    Sums of n exponential variables have shape n, sums of n squares of standard normal ones (halved)
-    n/2, sums of n lengths of Gamma(d) have n d.
-    """
+    """Return whether a total is possible for the Gamma law of this shape and scale 1."""
+    # Sums of n exponential variables have shape n, sums of n squares of standard normal ones
+    # (halved) n/2, sums of n lengths of Gamma(d) have n d.
     from scipy.stats import gamma
 
     return bool(min(gamma.sf(total, shape), gamma.cdf(total, shape)) >= alpha / 2)
@@ -116,11 +110,9 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
 
 
 def _fresh(scores: Floats, alpha: float) -> bool:
-    """Return whether errors that follow each other agree in sign as often as independent ones do.
-
-    That is p^2 + (1 - p)^2, p the share of positive ones, a half or nearly so. An error of 0, which
-    means of few values have, has no sign.
-    """
+    """Return whether successive errors agree in sign as often as independent ones do."""
+    # That is p^2 + (1 - p)^2, p the share of positive ones, a half or nearly so. An error of 0,
+    # which means of few values have, has no sign.
     signed = np.abs(scores) > _ZERO
     share = float((scores[signed] > 0).mean()) if signed.any() else 0.5
     pairs = zip(_successive(scores > 0), _successive(signed), strict=True)
@@ -142,10 +134,8 @@ def fair(events: ArrayLike, alpha: float = ALPHA) -> bool:
 
 
 def repeats_agree(draws: ArrayLike, repeat: float, alpha: float = ALPHA) -> bool:
-    """Return whether draws that follow each other are equal with a claimed probability.
-
-    That is the sum of the squares of the outcomes' probabilities where every draw is a fresh one.
-    """
+    """Return whether draws that follow each other are equal with a claimed probability."""
+    # That is the sum of the squares of the outcomes' probabilities where every draw is a fresh one.
     return all(
         rate_agrees(int(np.count_nonzero(one == other)), one.size, repeat, alpha / 2)
         for one, other in _successive(np.asarray(draws).ravel())
@@ -172,10 +162,8 @@ def law_agrees(values: Floats, alpha: float = ALPHA) -> bool:
 
 
 def chance_distance(count: int, alpha: float = ALPHA) -> float:
-    """Bound the distance of a sample's distribution function from its law's, except with alpha.
-
-    It holds for every size and every law (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
-    """
+    """Bound the distance of a sample's distribution function from its law's, except with alpha."""
+    # It holds for every size and every law (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
     return sqrt(log(2 / alpha) / (2 * count))
 
 
@@ -183,11 +171,6 @@ def spherical_noise(
     vectors: Floats, shape: float, scale: float, beside: Floats | None = None
 ) -> NoiseCheck:
     """Compare vectors with independent Gamma lengths in independent uniform directions.
-
-    A density proportional to e^(-||v|| / scale) in d dimensions has lengths of the shape d. The
-    false alarms are divided among the sum of the lengths, all of their law (Kolmogorov and
-    Smirnov), the directions (`directions_agree`), and coins that are fair if lengths are fresh and
-    independent of directions: whether a length is above the median of its law.
 
     Args:
       vectors: in the order of their draws, shape (draws, d).
@@ -198,6 +181,10 @@ def spherical_noise(
     Returns:
       The mean length over shape times scale.
     """
+    # A density proportional to e^(-||v|| / scale) in d dimensions has lengths of the shape d. The
+    # false alarms are divided among the sum of the lengths, all of their law (Kolmogorov and
+    # Smirnov), the directions (`directions_agree`), and coins that are fair if lengths are fresh
+    # and independent of directions: whether a length is above the median of its law.
     from scipy.stats import gamma
 
     units = np.linalg.norm(vectors, axis=1) / scale
@@ -216,17 +203,16 @@ def spherical_noise(
 def directions_agree(vectors: Floats, beside: Floats | None = None, alpha: float = ALPHA) -> bool:
     """Return whether vectors may have independent directions, uniform on the sphere.
 
-    The cosine c of a uniform direction with any other has (1 + c)/2 ~ Beta((d-1)/2, (d-1)/2), in
-    one dimension a fair sign. All of that law is tested (`law_agrees`) with each axis, with what
-    stands `beside` a vector, and with the next vector; besides, the signs of two neighbouring
-    coordinates agree half of the time. False alarms are divided evenly.
-
     Args:
       vectors: none of them 0, in the order of their draws, shape (draws, d).
       beside: a direction per vector that does not depend on it, such as one of the data, of any
         length above 0, shape (draws, d); None: there is none.
       alpha: the chance that right directions are rejected, at most.
     """
+    # The cosine c of a uniform direction with any other has (1 + c)/2 ~ Beta((d-1)/2, (d-1)/2), in
+    # one dimension a fair sign. All of that law is tested (`law_agrees`) with each axis, with what
+    # stands `beside` a vector, and with the next vector; besides, the signs of two neighbouring
+    # coordinates agree half of the time. False alarms are divided evenly.
     from scipy.stats import beta
 
     units = _directions(vectors)
@@ -251,14 +237,13 @@ def _directions(vectors: Floats) -> Floats:
 def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
     """Compare whole numbers with the discrete Laplace law, P[k] proportional to e^(-|k|/scale).
 
-    The number of zeros is binomial, the sum of the other sizes negative binomial, the number of
-    negative ones binomial given the others, and so is that of draws that equal the next one: four
-    tests at a quarter of `ALPHA` each.
-    A draw, in steps, that is not a whole number is impossible.
-
     Returns:
       The mean size over its expectation 2 q / (1 - q^2), q = e^(-1/scale).
     """
+    # The number of zeros is binomial, the sum of the other sizes negative binomial, the number of
+    # negative ones binomial given the others, and so is that of draws that equal the next one: four
+    # tests at a quarter of `ALPHA` each. A draw, in steps, that is not a whole number is
+    # impossible.
     from scipy.stats import nbinom
 
     given = np.asarray(draws, dtype=np.float64).ravel()
@@ -283,11 +268,9 @@ def laplace_noise(draws: ArrayLike, scale: float) -> NoiseCheck:
 def bit_noise(
     answers: ArrayLike, shares: ArrayLike, users: ArrayLike, epsilon: float
 ) -> NoiseCheck:
-    """Compare de-biased shares with those of randomized response on fresh users.
-
-    Each user reports one bit, wrong with probability 1/(1 + e^epsilon); so a share's reports are
-    binomial, in the normal approximation.
-    """
+    """Compare de-biased shares with those of randomized response on fresh users."""
+    # Each user reports one bit, wrong with probability 1/(1 + e^epsilon); so a share's reports are
+    # binomial, in the normal approximation.
     lie, true = 1 / (1 + exp(epsilon)), np.asarray(shares, dtype=np.float64)
     rates = lie + true * (1 - 2 * lie)
     deviations = np.sqrt(rates * (1 - rates) / np.asarray(users)) / (1 - 2 * lie)

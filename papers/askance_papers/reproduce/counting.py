@@ -30,14 +30,12 @@ def round_answers(
     rng: np.random.Generator,
     trials: int,
 ) -> list[Answers]:
-    """Draw a fleet's answers to a round, in each of many trials: exact in law, for any size.
-
-    The tally of a group is drawn from its law (`askance_simulation.counts`) and de-biased by the
-    randomizer, as the session does; intervals are left out (each is its value).
-
-    `laws` has for each question the probabilities of its levels, shape (levels,) or (trials,
-    levels); of a number those of the two ends of its range.
-    """
+    """Draw a fleet's answers to a round, in each of many trials: exact in law, for any size."""
+    # The tally of a group is drawn from its law (`askance_simulation.counts`) and de-biased by the
+    # randomizer, as the session does; intervals are left out (each is its value).
+    #
+    # `laws` has for each question the probabilities of its levels, shape (levels,) or (trials,
+    # levels); of a number those of the two ends of its range.
     tallies: list[NDArray[np.int64]] = []
     for group, law in zip(planned.groups, laws, strict=True):
         counts = sample_levels(law, group.users, rng, trials)

@@ -169,11 +169,7 @@ REPRODUCTIONS: Mapping[str, ReproductionEntry] = MappingProxyType(
 
 
 def find(name: str) -> ReproductionEntry:
-    """Return the reproduction of this name.
-
-    Raises:
-      InvalidParameter: there is none.
-    """
+    """Return the reproduction of this name."""
     if name not in REPRODUCTIONS:
         raise unknown_name("reproduction", name, REPRODUCTIONS)
     return REPRODUCTIONS[name]

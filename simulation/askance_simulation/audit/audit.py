@@ -94,10 +94,8 @@ class InHalf:
 
 
 def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier | InHalf]:
-    """List events for all pairs of cases with a certain level, in all symbols and in either half.
-
-    There are none for wide reports.
-    """
+    """List events for all pairs of cases with a certain level: all symbols, and each half."""
+    # There are none for wide reports.
     if randomizer.width > _WIDEST:
         return []
     levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})
@@ -294,9 +292,6 @@ def audit_families(
 
     A false alarm has at most the chance 10^-6 for each family and epsilon. Epsilons are in nats;
     `coins` are the operating system's if None.
-
-    Raises:
-      InvalidParameter: an epsilon that is none, or too few reports.
     """
     for epsilon in epsilons:
         nano = read_nano_nats(epsilon)

@@ -212,11 +212,7 @@ def subject_of(name: str, randomizer: Randomizer) -> Subject:
 
 
 def of_a_number(name: str, randomizer: Randomizer) -> Subject:
-    """Return a question about a number in [-1, 1], rounded at random onto two levels; default 0.
-
-    Raises:
-      InvalidParameter: a randomizer of more levels than two.
-    """
+    """Return a question about a number in [-1, 1], rounded at random onto two levels; default 0."""
     if randomizer.levels != 2:
         raise InvalidParameter(f"{name}: expected 2 levels, found {randomizer.levels}")
     schema = Schema("audited", 1, answer=Real(-1, 1), other=Bit())

@@ -492,12 +492,10 @@ def exposures(
     events: Sequence[Event],
     alpha: float,
 ) -> list[Exposure]:
-    """Bound the loss of every pair from below; all bounds together miss with at most alpha.
-
-    Reports are of fresh devices, so that they are independent; `events`, tested besides those that
-    are learned, were fixed before anything was asked. Bonferroni: all events of all pairs share
-    alpha evenly.
-    """
+    """Bound the loss of every pair from below; all bounds together miss with at most alpha."""
+    # Reports are of fresh devices, so that they are independent; `events`, tested besides those
+    # that are learned, were fixed before anything was asked. Bonferroni: all events of all pairs
+    # share alpha evenly.
     width = max(1, *(len(message.symbol) for of in reports.values() for message in of))
     halves = {
         case: Symbols.of([message.symbol for message in of], width).halves()

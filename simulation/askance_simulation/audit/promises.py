@@ -90,11 +90,9 @@ class _EndCoins:
 
 
 def certainties(fleet: AuditFleet, cases: Iterable[Case]) -> list[Broken]:
-    """Return cases that get the same symbol from the least coins and from the greatest.
-
-    No number of reports shows that an improbable symbol is impossible; coins at the ends, which
-    stand for it however improbable it is, do.
-    """
+    """Return cases that get the same symbol from the least coins and from the greatest."""
+    # No number of reports shows that an improbable symbol is impossible; coins at the ends, which
+    # stand for it however improbable it is, do.
     ends = [_EndCoins(0), _EndCoins(COIN_SPACE - 1)]
     found = []
     for case in cases:
@@ -105,12 +103,7 @@ def certainties(fleet: AuditFleet, cases: Iterable[Case]) -> list[Broken]:
 
 
 def uneven_frames(reports: Mapping[str, Sequence[Message]], nano_nats: int) -> list[Broken]:
-    """Return cases whose reports differ in more than the symbol, or charge something else.
-
-    Args:
-      reports: by case, all on the same request, each of a fresh device.
-      nano_nats: what each is to charge.
-    """
+    """Return cases whose reports differ in more than the symbol, or charge something else."""
     frames = {case: Counter(message.frame for message in of) for case, of in reports.items()}
     usual = sum(frames.values(), Counter[tuple[bytes, bytes]]()).most_common(1)[0][0]
     found = []

@@ -261,11 +261,7 @@ class Unlucky:
         self._ledger = ledger
 
     async def participate(self) -> None:
-        """Hold a stream open for ever, through deaths and restarts.
-
-        Raises:
-          StoreError: the ledger cannot be used, and not because the process died.
-        """
+        """Hold a stream open for ever, through deaths and restarts."""
         while True:
             life = self._line.start()
             device = self._boot(self._line.ordinal, mortal(self._ledger, life))

@@ -43,11 +43,7 @@ class PopulationOracle:
         self._oracle: ExactOracle | None = None
 
     def answer(self, batch: Batch) -> Answers:
-        """Return the expectations over the users of the current round.
-
-        Raises:
-          TooMuchWork: before the questions are evaluated.
-        """
+        """Return the expectations over the users of the current round."""
         sizes = [len(question.query.canonical) for question in batch.questions]
         self._work += sum(sizes) * self._population.size
         if self._answers is not None:

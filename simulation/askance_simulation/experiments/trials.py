@@ -423,11 +423,9 @@ def _session(
 def _assessed(
     outcome: Outcome[Any], study: Study, users: Users, transcript: Transcript
 ) -> Assessment:
-    """Return the assessment; a run without any answer is no success, however wide its intervals.
-
-    A statement about a sample is compared with the users who were asked; if some of them did not
-    answer, the tallies do not show which users are meant.
-    """
+    """Return the assessment; a run without any answer is no success, however wide its intervals."""
+    # A statement about a sample is compared with the users who were asked; if some of them did not
+    # answer, the tallies do not show which users are meant.
     found, header = outcome.hypothesis, transcript.recorded[0]
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):
         asked = Permutation(header.cohort_seed, header.population)

@@ -57,11 +57,7 @@ def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Repor
 def draw_tally(
     randomizer: Randomizer, counts: TallyCounts, rng: np.random.Generator
 ) -> TallyCounts:
-    """Draw the tally of a group's reports, exactly in law.
-
-    Raises:
-        InvalidParameter: the family has no such law.
-    """
+    """Draw the tally of a group's reports, exactly in law."""
     raise InvalidParameter(f"no law of tallies is known for the family {randomizer.name}")
 
 
@@ -98,13 +94,7 @@ def probabilities(randomizer: Randomizer, level: int, symbols: Sequence[bytes]) 
 
 
 def verified(kind: type[Randomizer], field: str, makers: Mapping[str, Maker]) -> None:
-    """Register the randomizers of a family that `askance verify` checks.
-
-    Args:
-        kind: class of the randomizers.
-        field: name of the family in the wire's message `Randomizer`.
-        makers: by the name that is printed.
-    """
+    """Register the randomizers of a family that `askance verify` checks."""
     _VERIFIED[field] = (kind, makers)
 
 

@@ -57,11 +57,9 @@ def favour(randomizer: Randomizer, weights: Weights, draw: Draw) -> bytes:
 
 
 def uniform(randomizer: Randomizer, words: Sequence[int]) -> bytes:
-    """Return a report drawn evenly from the alphabet.
-
-    For an alphabet of more than 4096, the honest report of a uniformly drawn level: the same for
-    k-ary response and subset selection, which treat all levels and all reports alike.
-    """
+    """Return a report drawn evenly from the alphabet."""
+    # For an alphabet of more than 4096, the honest report of a uniformly drawn level: the same for
+    # k-ary response and subset selection, which treat all levels and all reports alike.
     reports = _reports(randomizer)
     if reports is not None:
         return reports[index(words, len(reports))]
@@ -79,11 +77,9 @@ def _reports(randomizer: Randomizer) -> tuple[bytes, ...] | None:
 
 @lru_cache(maxsize=256)
 def _best(randomizer: Randomizer, weights: Weights) -> tuple[bytes, ...] | None:
-    """Return the reports of a small alphabet that move the sum up the most.
-
-    A table of more than 64 levels is not inverted: its reports are those of the greatest
-    likelihood gain.
-    """
+    """Return the reports of a small alphabet that move the sum up the most."""
+    # A table of more than 64 levels is not inverted: its reports are those of the greatest
+    # likelihood gain.
     reports = _reports(randomizer)
     if reports is None:
         return None

@@ -181,12 +181,7 @@ def import_kernels(users: int) -> None:
 
 
 def counter(randomizer: Randomizer, users: int) -> Counter:
-    """Make a counter of a group's reports.
-
-    Args:
-        randomizer: randomizer of the reports.
-        users: as of `most_met`; kernels are used from 10^6 on.
-    """
+    """Make a counter of a group's reports."""
     run = _loaded(randomizer) if has_kernels(users) else None
     found = kernel(randomizer) if run is not None else None
     if run is None or found is None or not found.sums:

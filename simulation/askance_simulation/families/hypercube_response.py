@@ -99,13 +99,10 @@ def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
 
 
 def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
-    """Compute the least joined coins per next distance: (U R) >> bits >= t from ceil(t 2^bits / R).
-
-    Args:
-      within: how many patterns there are up to each distance of one side.
-      before: how many there are before this side.
-      words: number of coins that are joined, 64 bits each.
-    """
+    """Compute the least joined coins per next distance, ceil(t 2^bits / R)."""
+    #   within: how many patterns there are up to each distance of one side.
+    #   before: how many there are before this side.
+    #   words: number of coins that are joined, 64 bits each.
     patterns = within[-1] - before
     return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
 

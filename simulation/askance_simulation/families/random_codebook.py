@@ -64,11 +64,7 @@ def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports
 
 
 def points(randomizer: RandomCodebook, vectors: Levels) -> Levels:
-    """Compute the points of vectors, equal to `RandomCodebook.point` of each one's level.
-
-    Returns:
-        Shape (n, order).
-    """
+    """Compute `RandomCodebook.point` of each vector, shape (n, order)."""
     most, shift = randomizer.radius, LENGTH_BITS - randomizer.radius.bit_length()
     clipped = np.clip(vectors.astype(np.int64), -most, most)
     moved = clipped << shift if shift >= 0 else clipped >> -shift
@@ -89,10 +85,8 @@ def _root(squares: Levels) -> Levels:
 
 @of_many.register
 def _(randomizer: RandomCodebook, law: Law) -> Statements:
-    """State each of the first ranks, that a code is near, and that a report is in the alphabet.
-
-    Of a record with one level: a rank is a rank among the codes of the report's own seed.
-    """
+    """State each of the first ranks, that a code is near, and that a report is in the alphabet."""
+    # Of a record with one level: a rank is a rank among the codes of the report's own seed.
     if len(law) != 1:
         return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
     ((level, _),) = law.items()

@@ -23,11 +23,7 @@ _HALF = np.uint64(32)
 def round_by_division(
     values: NDArray[np.int64], low: int, high: int, levels: int, coins: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Round many values at random onto levels (see `round_to_levels`).
-
-    Returns:
-        Levels of the same shape, by the same formula in digits that fit int64.
-    """
+    """Round many values at random onto levels, as `round_to_levels`, in digits that fit int64."""
     round_to_levels(low, low, high, levels, 0)  # checks the range and the levels
     _check_columns(values, low, high, coins)
     span = high - low

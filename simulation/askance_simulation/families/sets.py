@@ -21,11 +21,7 @@ Items = NDArray[np.int64]
 
 
 def draw_items(cells: int, size: int, threshold: int, own: Levels, coins: Coins) -> Items:
-    """Draw sets by `randomizers.floyd.draw_members`, draw by draw for all users.
-
-    Returns:
-        Shape (n, size).
-    """
+    """Draw sets by `floyd.draw_members`, draw by draw for all users; shape (n, size)."""
     items = np.empty((size, len(own)), np.int64)
     rows = _ROWS if size <= _COMPARED else max(1, CELLS_AT_ONCE // cells)
     for start in range(0, len(own), rows):

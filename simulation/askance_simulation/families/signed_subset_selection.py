@@ -113,10 +113,8 @@ def bound_and_strays(
 
 @of_many.register
 def _(randomizer: SignedSubsetSelection, law: Law) -> Statements:
-    """Return the statements: bit 2j is + at value j, bit 2j + 1 is -.
-
-    All but the own value are even.
-    """
+    """Return the statements: bit 2j is + at value j, bit 2j + 1 is -."""
+    # All but the own value are even.
     items = 2 * randomizer.values
     exact = [Fraction()] * items
     for level, chance in law.items():

@@ -345,10 +345,8 @@ class _UserRange:
         return rows, np.frombuffer(b"".join(lies), np.uint8).reshape(-1, width)
 
     def _coins(self, ask: Ask, alike: UserClass) -> Iterator[tuple[slice, Words]]:
-        """Generate the words of a class's answers, block by block.
-
-        An array of words is valid until the next one is generated.
-        """
+        """Generate the words of a class's answers, block by block."""
+        # An array of words is valid until the next one is generated.
         count = ask.randomizer.coins + rounding_coins(ask.query, ask.randomizer)
         step = max(_FEWEST, self._block // count)
         blocks = [

@@ -153,11 +153,9 @@ class Classes:
 
 
 def _listed(cohorts: Sequence[Cohort]) -> Ordinals | None:
-    """List all users who are in some of these cohorts, sorted; None if they are too many to list.
-
-    To compute which users of a chunk are in a cohort takes a walk of the permutation for each of
-    its users, which is the longer way to a few among very many.
-    """
+    """List all users of these cohorts, sorted; None if they are too many to list."""
+    # To compute which users of a chunk are in a cohort takes a walk of the permutation for each of
+    # its users, which is the longer way to a few among very many.
     distinct = set(cohorts)
     population = max((cohort.permutation.size for cohort in distinct), default=0)
     if sum(cohort.size for cohort in distinct) * _FEW >= population:

@@ -127,10 +127,8 @@ def _begun(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Ray's logs, and keep SIGTERM's handler for the length of the block.
-
-    Ray's own handler would end the process at once and leave temporary files.
-    """
+    """Silence Ray's logs, and keep SIGTERM's handler for the length of the block."""
+    # Ray's own handler would end the process at once and leave temporary files.
     logger = logging.getLogger("ray")
     level, main = logger.level, threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
@@ -145,11 +143,9 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _silent(ray: ModuleType) -> Iterator[None]:
-    """Silence Ray's messages on stdout for the length of the block.
-
-    Ray prints there of each worker that dies, whatever its log settings; stdout is for results.
-    A failure that could not be made good is raised.
-    """
+    """Silence Ray's messages on stdout for the length of the block."""
+    # Ray prints there of each worker that dies, whatever its log settings; stdout is for results. A
+    # failure that could not be made good is raised.
     worker = ray._private.worker
     before = worker.print_to_stdstream
     worker.print_to_stdstream = lambda *_, **__: None
@@ -161,10 +157,8 @@ def _silent(ray: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def _loopback(ray: ModuleType) -> Iterator[None]:
-    """Make a Ray for this machine only listen on the loopback interface while it starts.
-
-    Ray has this for other systems, and asks when it is imported; no setting of `init` does it.
-    """
+    """Make a Ray for this machine only listen on the loopback interface while it starts."""
+    # Ray has this for other systems, and asks when it is imported; no setting of `init` does it.
     constants = ray._private.ray_constants
     before, was = os.environ.get(_LOOPBACK), constants.ENABLE_RAY_CLUSTER
     os.environ[_LOOPBACK], constants.ENABLE_RAY_CLUSTER = "0", False

@@ -96,10 +96,8 @@ class Devices:
         return _Records(columns)
 
     def _lies(self, ordinal: int) -> bool:
-        """Return whether the device lies.
-
-        Asked one by one, and rarely, since a device is made once.
-        """
+        """Return whether the device lies."""
+        # Asked one by one, and rarely, since a device is made once.
         if not self.behaviour.lies:
             return False
         return bool(self.behaviour.lying(np.array([ordinal], np.int64))[0])

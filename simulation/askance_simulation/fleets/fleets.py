@@ -43,9 +43,6 @@ def columns_by(workers: int | None, expected: int = 0) -> FleetMaker:
     """Make the columns fleet with that many threads; None: one per core.
 
     `expected` is the number of users of all trials that are to come (see `ColumnFleet`).
-
-    Raises:
-      InvalidParameter: less than one.
     """
     threads = Threads(workers)
 
@@ -104,11 +101,7 @@ def prepared(fleet: object, population: Population, seed: Seed) -> Population:
 
 
 def fleet_by(name: str, workers: int | None, expected: int = 0) -> FleetMaker:
-    """Return a fleet by its name; `workers` and `expected` change its speed, and nothing else.
-
-    Raises:
-      InvalidParameter: there is no fleet of this name, or it has no workers to be counted.
-    """
+    """Return a fleet by its name; `workers` and `expected` change its speed, and nothing else."""
     known = FLEETS | LAWS
     if name not in known:
         raise unknown_name("fleet", name, known)
@@ -132,9 +125,6 @@ def kept_ready(
       name: the fleet's name.
       workers: as of `fleet_by`.
       cluster: the address of the Ray that "ray" joins (see `cluster.joined`); None: it starts one.
-
-    Raises:
-      InvalidParameter: an address for another fleet.
     """
     if name != "ray":
         if cluster is not None:

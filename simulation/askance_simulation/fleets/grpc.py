@@ -291,10 +291,8 @@ class _Watched:
         self._fleet.recall(round_, accounts)
 
     def _attend(self, round_: Round) -> int:
-        """Connect the present devices, disconnect the absent ones, and count the missing answers.
-
-        The round then does not wait for the absent devices.
-        """
+        """Connect the present devices, disconnect the absent ones, and count missing answers."""
+        # The round then does not wait for the absent devices.
         behaviour = self._devices.behaviour
         if not behaviour.absences:
             return 0

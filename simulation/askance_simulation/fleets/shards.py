@@ -175,11 +175,7 @@ def _lost(work: str, why: BaseException) -> LostResults:
 
 @lru_cache(maxsize=1)
 def import_ray() -> ModuleType:
-    """Import Ray.
-
-    Raises:
-      InvalidParameter: it is not installed.
-    """
+    """Import Ray."""
     try:
         return import_module("ray")
     except ModuleNotFoundError:

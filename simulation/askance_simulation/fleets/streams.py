@@ -191,11 +191,7 @@ class _GatewayRuntime:
         )
 
     async def participate(self) -> None:
-        """Hold the stream open.
-
-        Raises:
-          Exception: what a device failed with, which is not the network's or the aggregator's.
-        """
+        """Hold the stream open."""
         exchange = asyncio.ensure_future(self._multiplexer.participate())
         try:
             raise await self._answers.failure

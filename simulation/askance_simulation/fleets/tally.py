@@ -131,14 +131,7 @@ def level_counts(
     users: UserCounts,
     rng: np.random.Generator,
 ) -> TallyCounts:
-    """Draw how many users are at each level of a randomizer.
-
-    Returns:
-      Shape (levels,).
-
-    Raises:
-      InvalidParameter: a query of vectors.
-    """
+    """Draw how many users are at each level of a randomizer, shape (levels,)."""
     if query.kind is QueryKind.VECTOR:
         raise InvalidParameter(
             "tally: expected questions with one value per user, got a vector: use --fleet columns"
@@ -158,11 +151,7 @@ def level_counts(
 
 
 def tally_of(randomizer: Randomizer, levels: TallyCounts, rng: np.random.Generator) -> TallyCounts:
-    """Draw the tally of a group of any size, part by part where it is large.
-
-    Raises:
-      InvalidParameter: the family has no law that is cheaper than its users.
-    """
+    """Draw the tally of a group of any size, part by part where it is large."""
     if draws_by_users(randomizer):
         raise InvalidParameter(
             f"tally: expected a family whose tallies have a law, got {randomizer.name}:"

@@ -35,9 +35,6 @@ class Threads:
 
     Args:
       workers: how many; None: one per core. With one, the caller's own thread does everything.
-
-    Raises:
-      InvalidParameter: less than one.
     """
 
     def __init__(self, workers: int | None = None) -> None:

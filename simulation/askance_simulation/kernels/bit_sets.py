@@ -68,12 +68,10 @@ def _next_member(coins: Any, sets: Any, j: Any) -> None:
 def _draw_members(
     words: Any, each: int, own_in: Any, column: Any, sets: Any, cells: int, size: int
 ) -> None:
-    """Draw sets as `randomizers.floyd.draw_members` does, all but the own item.
-
-    `words` are the coins of the users of a block, `each` per user, in a row. `own_in`, shape (n,),
-    uint64, is 1 if the own item is in, else 0; `column` has room for one coin per user.
-    There are 2..64 cells, more than `size`.
-    """
+    """Draw sets as `randomizers.floyd.draw_members` does, all but the own item."""
+    # `words` are the coins of the users of a block, `each` per user, in a row. `own_in`, shape
+    # (n,), uint64, is 1 if the own item is in, else 0; `column` has room for one coin per user.
+    # There are 2..64 cells, more than `size`.
     j = np.uint64(cells - size)
     _first_member(column_of(words, each, 1, column), own_in, sets, j)
     for draw in range(2, size + 1):
@@ -181,18 +179,15 @@ def _are_own(levels: Any, coins: Any, own_in: Any, same: Any, sets: Any) -> None
 def _add_signs(
     levels: Any, signs: Any, own_in: Any, same: Any, plus: Any, minus: Any, sets: Any
 ) -> None:
-    """Divide sets by their items' signs.
-
-    Args:
-        levels: shape (n,).
-        signs: coins whose bits are the signs, the own one's excepted.
-        own_in: 1 if the own value is in.
-        same: 1 if with its own sign.
-        plus: the sets without the own value, if they have fewer items than there are; then those
-            with +.
-        minus: to be filled with those with -.
-        sets: the constants.
-    """
+    """Divide sets by their items' signs."""
+    # levels: shape (n,).
+    # signs: coins whose bits are the signs, the own one's excepted.
+    # own_in: 1 if the own value is in.
+    # same: 1 if with its own sign.
+    # plus: the sets without the own value, if they have fewer items than there are; then those
+    #         with +.
+    # minus: to be filled with those with -.
+    # sets: the constants.
     cells, neutral = np.uint64(sets.values), np.uint64(2 * sets.values)
     whole, every = ~np.uint64(0) << (_WORD - cells), sets.size == sets.values
     for row in range(len(plus)):

@@ -50,10 +50,8 @@ def column_of(words: Any, each: int, place: int, room: Any) -> Any:
 
 @compiled
 def _copy_of_two(words: Any, second: Any, room: Any) -> None:
-    """Copy the first of each two words or, if `second` is all ones, the second.
-
-    Both are read, since words in a row are read at once and words apart are not.
-    """
+    """Copy the first of each two words or, if `second` is all ones, the second."""
+    # Both are read, since words in a row are read at once and words apart are not.
     for row in range(np.uint64(len(room))):
         one, other = words[_TWO * row], words[_TWO * row + _ONE]
         room[row] = one ^ ((one ^ other) & second)

@@ -80,13 +80,12 @@ def add_carries(counted: Any, sums: Any) -> None:
 def add_bits(words: Any, sums: Any) -> None:
     """Add how many words have each bit, from the highest down.
 
-    Sixty-four counters stand upright: digit k of all of them is one word. Eight words go through
-    adders of three words first, so that few carries are left.
-
     Args:
         words: shape (n,), uint64, of any stride.
         sums: shape (bits,), int64, at most 64.
     """
+    # Sixty-four counters stand upright: digit k of all of them is one word. Eight words go through
+    # adders of three words first, so that few carries are left.
     digits = np.zeros(40, np.uint64)
     users = len(words)
     whole = users - users % 8

@@ -39,10 +39,8 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Mark a function as a part of the loops that call it.
-
-    A call leaves a test for an exception in the loop, which then handles one user at a time.
-    """
+    """Mark a function as a part of the loops that call it."""
+    # A call leaves a test for an exception in the loop, which then handles one user at a time.
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
@@ -89,9 +87,7 @@ def product(one: Any, other: Any) -> Any:
 
 @inlined
 def scaled(coin: Any, limit: Any) -> Any:
-    """Compute floor(coin * limit / 2^64) for a limit below 2^32.
-
-    With coin = 2^32 h + l, it is floor((h limit + floor(l limit / 2^32)) / 2^32), in which nothing
-    overflows.
-    """
+    """Compute floor(coin * limit / 2^64) for a limit below 2^32."""
+    # With coin = 2^32 h + l, it is floor((h limit + floor(l limit / 2^32)) / 2^32), in which
+    # nothing overflows.
     return (product(coin >> _DOWN, limit) + (product(coin, limit) >> _DOWN)) >> _DOWN

@@ -84,10 +84,8 @@ def hashing_of(modulus: int, digits: int, own: int, other: int) -> Hashing:
 
 @compiled
 def _choose(words: Any, hashing: Any, chosen: Any, copies: Any, outcomes: Any) -> None:
-    """Compute hashes, twice, and outcomes, from pairs of coins.
-
-    An outcome is 0 where the own value is reported, else one more than the rank among the others.
-    """
+    """Compute hashes, twice, and outcomes, from pairs of coins."""
+    # An outcome is 0 where the own value is reported, else one more than the rank among the others.
     hashes, own, second = hashing.hashes, hashing.response.own, hashing.second
     if hashing.modulus <= _FEW:
         for row in range(np.uint64(len(chosen))):
@@ -122,12 +120,11 @@ def _divide(numbers: Any, base: Any, part: Any, below: Any) -> None:
 
 @compiled
 def _multiply(ones: Any, others: Any, totals: Any, digits: int, hashing: Any, factors: Any) -> None:
-    """Add the products of all digits of numbers below 2^15; the numbers are lost.
-
-    With A and X what is left of two numbers before a digit is removed, and x the digit of X, the
-    digits' product is A x modulo q. So but for the lowest digit only one of them is computed. A
-    part's sum is at most (q - 1)^2 + (q - 1) (q^(d - 1) - 1 + .. + q - 1): all of them below 2^16.
-    """
+    """Add the products of all digits of numbers below 2^15; the numbers are lost."""
+    # With A and X what is left of two numbers before a digit is removed, and x the digit of X, the
+    # digits' product is A x modulo q. So but for the lowest digit only one of them is computed. A
+    # part's sum is at most (q - 1)^2 + (q - 1) (q^(d - 1) - 1 + .. + q - 1): all of them below
+    # 2^16.
     modulus, shift = np.uint16(hashing.modulus), hashing.shift
     left = digits - 2
     if digits > 1:
@@ -147,10 +144,8 @@ def _multiply(ones: Any, others: Any, totals: Any, digits: int, hashing: Any, fa
 def _multiply_lowest(
     ones: Any, others: Any, totals: Any, modulus: Any, factors: Any, shift: Any
 ) -> None:
-    """Add the products of the lowest digits, and remove these digits.
-
-    Every factor is the same. It is read per user, so that the compiler sees that it has 16 bits.
-    """
+    """Add the products of the lowest digits, and remove these digits."""
+    # Every factor is the same. It is read per user, so that the compiler sees that it has 16 bits.
     for row in range(len(totals)):
         one, other, factor = ones[row], others[row], factors[row]
         first = narrow_quotient(one, factor, shift)

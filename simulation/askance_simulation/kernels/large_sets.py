@@ -39,11 +39,9 @@ def _are_below(coins: Any, threshold: Any, below: Any) -> None:
 
 @inlined
 def _items_below(coins: Any, each: int, draw: int, limit: Any, items: Any) -> None:
-    """Compute the items that the coins of a draw choose from those below a limit.
-
-    `draw` is the number of the draw, from 0 on; the coin before the first is the own item's.
-    `items`, shape (n,), is filled.
-    """
+    """Compute the items that the coins of a draw choose from those below a limit."""
+    # `draw` is the number of the draw, from 0 on; the coin before the first is the own item's.
+    # `items`, shape (n,), is filled.
     stride, coin = np.uint64(each), np.uint64(draw + 1)
     for row in range(len(items)):
         items[row] = product_high(coins[coin], limit)
@@ -52,11 +50,9 @@ def _items_below(coins: Any, each: int, draw: int, limit: Any, items: Any) -> No
 
 @inlined
 def _find(items: Any, marks: Any, taken: Any) -> None:
-    """Find out which items are marked.
-
-    `marks` has bits by item, item 0 in a user's first word's highest, users one after another;
-    `taken` is filled with 1 or 0.
-    """
+    """Find out which items are marked."""
+    # `marks` has bits by item, item 0 in a user's first word's highest, users one after another;
+    # `taken` is filled with 1 or 0.
     wide, at = np.uint64(len(marks) // len(items)), _NONE
     for row in range(len(items)):
         item = np.uint64(items[row])
@@ -216,10 +212,8 @@ def _place_own(levels: Any, own_in: Any, items: Any, cells: int) -> None:
 
 @compiled
 def _sort(items: Any) -> None:
-    """Sort each user's items by a network, the same comparisons for all users.
-
-    Source: Batcher, Sorting networks and their applications (1968): odd-even merges.
-    """
+    """Sort each user's items by a network, the same comparisons for all users."""
+    # Source: Batcher, Sorting networks and their applications (1968): odd-even merges.
     size, run = items.shape[0], 1
     while run < size:
         gap = run

@@ -130,11 +130,9 @@ def _round_wide(values: Any, coins: Any, levels: Any, low: Any, span: Any, steps
 
 @inlined
 def _is_above(coin: Any, rest: Any, span: Any) -> Any:
-    """Return 1 if (coin + 1) span <= rest 2^64, else 0.
-
-    With coin = 2^32 h + l, the left side is 2^64 `head` + `tail`, and head has one more if tail
-    overflows.
-    """
+    """Return 1 if (coin + 1) span <= rest 2^64, else 0."""
+    # With coin = 2^32 h + l, the left side is 2^64 `head` + `tail`, and head has one more if tail
+    # overflows.
     lower, upper = product(coin & _LOWER, span), product(coin >> _HALF, span)
     head = (upper + (lower >> _HALF)) >> _HALF
     tail = (upper << _HALF) + lower + span

@@ -73,11 +73,9 @@ def _add_passed(coins: Any, edges: Any, passed: Any) -> Any:
 def _find_distances(
     words: Any, each: int, near: Any, room: Any, other: Any, found: Any, distances: Any
 ) -> None:
-    """Compute how many signs differ.
-
-    `near`, `room` and `other` are work space, shape (n,): 1 where the pattern is a near one, else
-    0; a coin per user; and distances of far patterns. `found` is filled with the distances.
-    """
+    """Compute how many signs differ."""
+    # `near`, `room` and `other` are work space, shape (n,): 1 where the pattern is a near one, else
+    # 0; a coin per user; and distances of far patterns. `found` is filled with the distances.
     threshold, least = distances.threshold, np.uint64(distances.least)
     decisive = column_of(words, each, 0, room)
     for row in range(len(found)):

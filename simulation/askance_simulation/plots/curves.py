@@ -206,9 +206,6 @@ def needs(summary: Summary, x: str) -> Picture:
 
     An n of the sweep is enough where its plan was carried out and at least 1 - beta of its trials
     were right; where there is nothing to be right about, where its plan was carried out.
-
-    Raises:
-      InvalidParameter: no such axis, or too many lines.
     """
     numbers_on(summary, x)
     figure = new_figure()

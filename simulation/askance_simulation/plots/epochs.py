@@ -18,9 +18,6 @@ def series_picture(series: StudySeries) -> Picture:
 
     An epoch without a result interrupts the lines. Estimates are those of the first 8 names,
     side by side within an epoch, so that no interval hides another.
-
-    Raises:
-      InvalidParameter: the epochs have no estimates with intervals.
     """
     epochs = series.epochs
     named = list(dict.fromkeys(row.label for epoch in epochs for row in epoch.rows))

@@ -118,10 +118,6 @@ class ParquetBlocks:
 
     Args:
       path: the file.
-
-    Raises:
-      InvalidParameter: pyarrow is not installed.
-      InvalidRecord: no file, or none of that form.
     """
 
     def __init__(self, path: Path) -> None:
@@ -228,9 +224,6 @@ class ArrowRecords:
 
     A column of anything but numbers, truth values, text and times is never read; a schema that is
     inferred leaves it out.
-
-    Raises:
-      InvalidRecord: no row, or two columns of one name.
     """
 
     def __init__(self, blocks: Blocks) -> None:

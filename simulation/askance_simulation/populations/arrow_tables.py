@@ -31,10 +31,6 @@ def arrow_of(frame: Any) -> pyarrow.Table:
     Returns:
       The table. A column that Arrow cannot hold is empty there, with the reason in its metadata
       (`arrow_columns.WHY`); one of objects of several types is of texts. No value is in a reason.
-
-    Raises:
-      InvalidParameter: pyarrow is not installed, the frame is none of these, its columns differ in
-        length, or what computes it fails.
     """
     try:
         import pyarrow
@@ -66,11 +62,7 @@ def arrow_of(frame: Any) -> pyarrow.Table:
 
 
 def columns_of_frame(frame: Any) -> list[tuple[Any, Any]]:
-    """Return the columns of a frame by name (see `arrow_of`), in the frame's own types.
-
-    Raises:
-      InvalidParameter: it is no frame, or what computes it fails.
-    """
+    """Return the columns of a frame by name (see `arrow_of`), in the frame's own types."""
     try:
         columns = _columns_of(frame)
     except AskanceError:
@@ -199,10 +191,6 @@ def table_of(people: pyarrow.Table, path: Path) -> Table:
     Args:
       people: the table.
       path: names the source in messages; its stem is the schema's name.
-
-    Raises:
-      InvalidRecord: no row, two columns of one name, a column of anything but numbers, truth
-        values, text and times, or text that is not UTF-8.
     """
     written = tuple(people.column_names)
     names = field_names(path, written)

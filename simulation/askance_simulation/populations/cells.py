@@ -518,10 +518,8 @@ def _is_unicode(text: str) -> bool:
 
 
 def evenly_spread(values: NDArray[np.float64]) -> bool:
-    """Return whether values lie evenly between their ends, as counted or drawn numbers do.
-
-    Amounts and measurements are denser in some places, so that few users may well differ in all.
-    """
+    """Return whether values lie evenly between their ends, as counted or drawn numbers do."""
+    # Amounts and measurements are denser in some places, so that few users may well differ in all.
     ordered = np.sort(values)
     places = (ordered - ordered[0]) / (ordered[-1] - ordered[0])
     ranks = np.arange(len(ordered)) / (len(ordered) - 1)

@@ -147,10 +147,8 @@ def _weights_of_educations(age: Codes, capital: NDArray[np.bool_]) -> NDArray[np
 def _hours(
     words: NDArray[np.uint64], part_time: NDArray[np.bool_], occupation: Codes
 ) -> NDArray[np.int64]:
-    """Draw hours per week: 8 .. 30 of part-time work, 43 .. 70 of long hours, else 35 .. 42.
-
-    Half of the users with usual hours work 40.
-    """
+    """Draw hours per week: 8 .. 30 of part-time work, 43 .. 70 of long hours, else 35 .. 42."""
+    # Half of the users with usual hours work 40.
     spread = (words[:, 0] >> np.uint64(32)).astype(np.int64)
     long_hours = _chance(words[:, 1], np.array(_LONG_HOURS)[occupation])
     usual = np.where(spread % 2 == 0, 40, 35 + (spread >> 1) % 8)

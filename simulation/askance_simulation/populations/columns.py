@@ -23,10 +23,8 @@ def draws(seed: Seed, start: int, stop: int, words: int) -> NDArray[np.uint64]:
 
 
 def below(words: NDArray[np.uint64], chance: Fraction) -> NDArray[np.bool_]:
-    """Return which uniform words are below `chance`, exact to 2^-64.
-
-    The result is monotone: a word that is below one chance is below any greater one.
-    """
+    """Return which uniform words are below `chance`, exact to 2^-64."""
+    # The result is monotone: a word that is below one chance is below any greater one.
     threshold = round(chance * (1 << 64))
     if threshold == 0:
         return np.zeros(words.shape, np.bool_)
@@ -41,11 +39,10 @@ def columns_of(values: Mapping[str, ColumnValue]) -> EncodedColumns:
 
 
 def narrowed(schema: Schema, people: EncodedColumns) -> EncodedColumns:
-    """Narrow columns that are kept in memory to the fewest bytes that each field's bounds allow.
-
-    Ages take one byte per user and not eight: less to hold, and less to read in every round. Fields
-    of bits stay as they are, 32 to a word. That all users have a field takes one byte in all.
-    """
+    """Narrow columns that are kept in memory to the fewest bytes that each field's bounds allow."""
+    # Ages take one byte per user and not eight: less to hold, and less to read in every round.
+    # Fields of bits stay as they are, 32 to a word. That all users have a field takes one byte in
+    # all.
     values: dict[str, ColumnValue] = {}
     for name, column in people.values.items():
         if not isinstance(column, tuple):
@@ -92,11 +89,9 @@ def parity_of(words: tuple[NDArray[np.int64], ...], mask: NDArray[np.int64]) -> 
 
 
 def weighted(columns: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of weights times columns, shape (n,), added up from the first column on.
-
-    Not a matrix product: that adds in an order that depends on the machine and on n, and a record
-    is to be the same in a chunk of any size.
-    """
+    """Return the sum of weights times columns, shape (n,), added up from the first column on."""
+    # Not a matrix product: that adds in an order that depends on the machine and on n, and a record
+    # is to be the same in a chunk of any size.
     total: NDArray[np.float64] = columns[:, 0] * weights[0]
     for j in range(1, len(weights)):
         total += columns[:, j] * weights[j]

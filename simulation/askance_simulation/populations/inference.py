@@ -218,10 +218,8 @@ def _suiting(schema: Schema, others: Mapping[str, Field], suits: Suits | None) -
 
 
 def _other_field(kind: Field, cells: ColumnCells) -> Field | None:
-    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0.
-
-    Other labels that are texts are texts without a list.
-    """
+    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0."""
+    # Other labels that are texts are texts without a list.
     if isinstance(kind, Integer | Bit) and cells.distinct <= _MAX_CODES:
         return _with_missing(Category(_in_order(cells.texts())), cells)
     if isinstance(kind, Category) and {*map(str.casefold, kind.labels)} - {NOTHING} in _YES_NO:
@@ -267,10 +265,8 @@ def _with_missing(kind: Category, cells: ColumnCells) -> Category:
 def _infer_column(
     cells: ColumnCells, declared: tuple[str, ...], *, is_label: bool, named: bool
 ) -> Field | None:
-    """Infer a column's field; None if there is nothing to ask about.
-
-    A column of many texts is a field if a setting names it: their list, or texts without a list.
-    """
+    """Infer a column's field; None if there is nothing to ask about."""
+    # A column of many texts is a field if a setting names it: their list, or texts without a list.
     if is_label:  # no record is predicted to have no label
         return Label(declared or tuple(cells.texts()))
     if cells.distinct < 2 and not declared:
@@ -319,10 +315,8 @@ def _why_not(cells: ColumnCells) -> str:
 
 
 def _not_numbers(cells: ColumnCells) -> str | None:
-    """Return why a column that looks like numbers is none; None if it does not look so.
-
-    Rows count from 1 below the header. No value is shown.
-    """
+    """Return why a column that looks like numbers is none; None if it does not look so."""
+    # Rows count from 1 below the header. No value is shown.
     if not isinstance(cells, TextCells):
         return None
     counts = cells.counts
@@ -345,11 +339,9 @@ def _not_numbers(cells: ColumnCells) -> str | None:
 
 
 def _mostly_numbers(counts: Counter[str], texts: Collection[str], written: Collection[str]) -> bool:
-    """Return whether a column is mostly numbers, if texts of one form are.
-
-    `counts` has the number of rows by value and `texts` the values that are no numbers. `written`
-    are those of the form: most of them if the column is of that form.
-    """
+    """Return whether a column is mostly numbers, if texts of one form are."""
+    # `counts` has the number of rows by value and `texts` the values that are no numbers. `written`
+    # are those of the form: most of them if the column is of that form.
     of_form, all_texts = (sum(counts[text] for text in some) for some in (written, texts))
     others = all_texts - of_form
     return of_form > others and 2 * others < counts.total()
@@ -382,10 +374,8 @@ def _infer_field(cells: ColumnCells, declared: tuple[str, ...], most: int) -> Fi
 
 
 def _are_codes(cells: ColumnCells) -> bool:
-    """Return whether whole numbers are texts: with leading zeros, as postal codes are.
-
-    That is so if they are of equal length, or one in a hundred rows has such a zero.
-    """
+    """Return whether whole numbers are texts: with leading zeros, as postal codes are."""
+    # That is so if they are of equal length, or one in a hundred rows has such a zero.
     if not isinstance(cells, TextCells):
         return False
     zeros = sum(count for text, count in cells.counts.items() if _LEADING_ZERO.fullmatch(text))

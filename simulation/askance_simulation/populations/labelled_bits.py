@@ -132,11 +132,7 @@ class Parity:
     r: tuple[int, ...]
 
     def __call__(self, x: ArrayLike) -> NDArray[np.int64]:
-        """The labels of x of shape (n, d), values {0, 1}; shape (n,).
-
-        Raises:
-          InvalidRecord: another shape, or a value that is neither 0 nor 1.
-        """
+        """The labels of x of shape (n, d), values {0, 1}; shape (n,)."""
         table = np.asarray(x)
         if table.ndim != 2 or table.shape[1] != len(self.r) or not np.isin(table, (0, 1)).all():
             raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, found others")

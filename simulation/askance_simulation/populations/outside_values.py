@@ -49,11 +49,7 @@ class Outside:
 def outside_warnings(
     path: Path | str, schema: Schema, found: Mapping[str, Outside], most: Fraction
 ) -> dict[str, str]:
-    """Return a warning per field with more than 1 % of values outside the schema.
-
-    Raises:
-      InvalidRecord: a field has a greater share of them than `most`.
-    """
+    """Return a warning per field with more than 1 % of values outside the schema."""
     warnings = {}
     for name, kind in schema.fields.items():
         outside = found[name]

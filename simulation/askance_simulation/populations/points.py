@@ -120,11 +120,9 @@ _FIXED_BITS = 192  # of the fixed point: what cancels in the series below stays 
 
 
 def standard_steps(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Draw Gaussians in steps of 1/128 standard deviation, one per uniform word.
-
-    k is drawn with probability Phi((k + 1/2)/128) - Phi((k - 1/2)/128), a Gaussian rounded to the
-    nearest step, each bound exact to 2^-64; what lies beyond 8 standard deviations is put there.
-    """
+    """Draw Gaussians in steps of 1/128 standard deviation, one per uniform word."""
+    # k is drawn with probability Phi((k + 1/2)/128) - Phi((k - 1/2)/128), a Gaussian rounded to the
+    # nearest step, each bound exact to 2^-64; what lies beyond 8 standard deviations is put there.
     return _guided().places(words.ravel()).reshape(words.shape).astype(np.int64) - REACH * STEPS
 
 
@@ -144,10 +142,8 @@ def _edges() -> NDArray[np.uint64]:
 
 
 def _centre_to(numerator: int, denominator: int) -> int:
-    """Return the Gaussian's probability between 0 and a quotient, in units of 2^-64.
-
-    The Taylor series of Phi - 1/2, sum of (-1)^n x^(2n+1) / (2^n n! (2n+1)) over sqrt(2 pi).
-    """
+    """Return the Gaussian's probability between 0 and a quotient, in units of 2^-64."""
+    # The Taylor series of Phi - 1/2, sum of (-1)^n x^(2n+1) / (2^n n! (2n+1)) over sqrt(2 pi).
     power = (numerator << _FIXED_BITS) // denominator  # x^(2n+1) / (2^n n!)
     total, n = 0, 0
     while power:

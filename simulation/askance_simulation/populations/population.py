@@ -68,9 +68,6 @@ def catalogued(name: str, summary: str) -> Callable[[_Maker], _Maker]:
     """List a population under `name`; what its maker takes after size and seed are its parameters.
 
     A maker takes `size`, the number of users, and `seed`, the root of all randomness.
-
-    Raises:
-      InvalidParameter: the name is taken.
     """
     if name in _CATALOGUE:
         raise InvalidParameter(f"the population {name!r} is registered already")
@@ -525,19 +522,15 @@ def label_noise(
 ) -> Population:
     """Return the same users, each with another label in place of its own with chance `rate`.
 
-    Which one is uniform over the others. What the population's target is stays, and so do the
-    `unseen` records, by which a hypothesis is judged; a label that is missing stays missing. Whose
-    label is wrong is the same in every round. The chance is exact to 2^-64.
-
     Args:
       population: users and their records.
       rate: in [0, 1].
       seed: root of all randomness.
       label: a field of type Label, Category or Bit; None: the only Label.
-
-    Raises:
-      InvalidParameter: a rate out of range, or no such field.
     """
+    # Which one is uniform over the others. What the population's target is stays, and so do the
+    # `unseen` records, by which a hypothesis is judged; a label that is missing stays missing.
+    # Whose label is wrong is the same in every round. The chance is exact to 2^-64.
     chance, population = _chance(rate, LABEL_NOISE.name), population.of_one_schema()
     name = _label(population.schema, label)
     kind = population.schema.fields[name].type
@@ -568,19 +561,15 @@ def label_noise(
 def moving(population: Population, other: Population, rate: Rational, seed: Seed) -> Population:
     """Make users who become, for good, those of the same ordinal in another population.
 
-    In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
-    2^-64. Each user's round is drawn once, so that a user who has moved stays so. The target and
-    the `unseen` records are the first population's, and a hypothesis is judged by those.
-
     Args:
       population: users and their records.
       other: of the same schema, with as many users or more.
       rate: the chance to move before a round, in [0, 1].
       seed: root of all randomness.
-
-    Raises:
-      InvalidParameter: a rate out of range, or a population that does not fit.
     """
+    # In round r, the first being 0, a user has moved with probability 1 - (1 - rate)^r, exact to
+    # 2^-64. Each user's round is drawn once, so that a user who has moved stays so. The target and
+    # the `unseen` records are the first population's, and a hypothesis is judged by those.
     chance, population = _chance(rate, DRIFT.name), population.of_one_schema()
     if other.schema.digest != population.schema.digest:
         raise InvalidParameter(
@@ -617,11 +606,7 @@ def changed(
     seed: Seed,
     sibling: Callable[[Seed], Population] | None,
 ) -> Population:
-    """Return a population with the changes that were asked for by name.
-
-    Raises:
-      InvalidParameter: a change that there is none of, or that it cannot be given.
-    """
+    """Return a population with the changes that were asked for by name."""
     check_changes(settings, of_file=sibling is None)
     if DRIFT.name in settings and sibling is not None:
         other = sibling(seed / "other")
@@ -637,9 +622,6 @@ def check_changes(settings: Mapping[str, str], *, of_file: bool) -> None:
     Args:
       settings: rate by name.
       of_file: of the users in a data file.
-
-    Raises:
-      InvalidParameter: a change that there is none of, or that such users cannot be given.
     """
     known = [change.name for change in CHANGES]
     for name, rate in settings.items():

@@ -55,14 +55,7 @@ class RecordTypes:
 def drawn_types(
     records: EncodedColumns, weights: NDArray[np.int64], users: int, seed: Seed
 ) -> RecordTypes:
-    """Draw how many of `users` independent users have each record.
-
-    Args:
-        records: one row per type.
-        weights: of each type, at least 0; the chances are their floats over their sum.
-        users: number of users.
-        seed: of the draw.
-    """
+    """Draw how many of `users` independent users have each record."""
     chances = weights / weights.sum()
     rng = np.random.default_rng(int.from_bytes((seed / "types").key, "big"))
     return RecordTypes(records, rng.multinomial(users, chances / chances.sum()))

@@ -64,12 +64,7 @@ _OTHERS = (
 
 
 def check_format(path: Path, delimiter: str) -> None:
-    """Refuse a file whose first bytes are of another format; what is no regular file passes.
-
-    Raises:
-      InvalidRecord: the first bytes are of another format or encoding, or the header line has one
-        column and another delimiter. The message says what helps.
-    """
+    """Refuse a file whose first bytes are of another format; what is no regular file passes."""
     if not path.is_file():
         return
     try:
@@ -146,10 +141,6 @@ def read_file(path: Path, delimiter: str = ",", rows: RowCollector | None = None
       path: the file.
       delimiter: the character between two cells of a CSV file.
       rows: collects the rows of a CSV file; None: a list.
-
-    Raises:
-      InvalidRecord: see `read_csv` and `read_parquet`; or a row of a CSV file is malformed. The
-        message says what helps.
     """
     if path.suffix.lower() == PARQUET:
         return read_parquet(path)
@@ -231,11 +222,9 @@ def _is_text(data: bytes) -> bool:
 
 
 def _quotes(data: bytes, start: int, delimiter: int) -> NDArray[np.intp] | None:
-    """Return the places of quotes from `start` on; None: one is neither around a cell nor doubled.
-
-    Odd ones open and even ones close, as a doubled quote does both. One that opens comes first in
-    its cell or just after the one before; one that closes is the last or just before the next.
-    """
+    """Return places of quotes from `start` on; None: one is neither around a cell nor doubled."""
+    # Odd ones open and even ones close, as a doubled quote does both. One that opens comes first in
+    # its cell or just after the one before; one that closes is the last or just before the next.
     if b'"' not in data:
         return np.empty(0, np.intp)
     characters = np.frombuffer(data, np.uint8)
@@ -315,11 +304,7 @@ DATA_SETS: Mapping[str, DataSet] = MappingProxyType(_CATALOGUE)
 def dataset(
     name: str, summary: str, columns: tuple[str, ...]
 ) -> Callable[[Callable[[], Rows]], Callable[[], Rows]]:
-    """List a data set under `name`; the decorated function makes its rows.
-
-    Raises:
-      InvalidParameter: the name is taken.
-    """
+    """List a data set under `name`; the decorated function makes its rows."""
     if name in _CATALOGUE:
         raise InvalidParameter(f"the data set {name!r} is registered already")
 
@@ -339,9 +324,6 @@ class DataSource:
         file of that path.
       delimiter: the character between two cells of a CSV file, one of `DELIMITERS`.
       most_outside: share of a field's values outside a given schema that is accepted, 0 .. 1.
-
-    Raises:
-      InvalidParameter: another delimiter, or a share out of range.
     """
 
     place: Path
@@ -382,10 +364,7 @@ class DataSource:
         return read_file(self.place, self.delimiter)
 
     def records(self) -> Table | Records:
-        """Return the records to be counted and encoded; those of a Parquet file stay in it.
-
-        Raises: as of `read`.
-        """
+        """Return the records to be counted and encoded; those of a Parquet file stay in it."""
         known = self._data_set()
         if known is not None:
             return known.table()
@@ -395,11 +374,7 @@ class DataSource:
         return read_csv_columns(self.place, self.delimiter)
 
     def stamp(self) -> tuple[int, ...]:
-        """Return the file's length, time and number, which differ once it was written; () without.
-
-        Raises:
-          InvalidRecord: it cannot be read.
-        """
+        """Return the file's length, time and number, which change with each write; () without."""
         if self._data_set() is not None or not self.place.exists():
             return ()
         try:
@@ -409,11 +384,7 @@ class DataSource:
         return found.st_size, found.st_mtime_ns, found.st_ino
 
     def fingerprint(self) -> bytes:
-        """Return digests of the content and the name, and the delimiter if it is no comma.
-
-        Raises:
-          InvalidRecord: no such file or data set, or it cannot be read.
-        """
+        """Return digests of the content and the name, and the delimiter if it is no comma."""
         known = self._data_set()
         if known is None:
             self._check_name()

@@ -99,11 +99,7 @@ class TextColumns:
         )
 
     def field(self, name: str) -> TextBlock:
-        """Return the cells of a field.
-
-        Raises:
-          InvalidRecord: there is no such column.
-        """
+        """Return the cells of a field."""
         return self.column(self._place(name))
 
     def _place(self, name: str) -> int:

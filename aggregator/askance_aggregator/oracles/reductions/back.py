@@ -155,11 +155,9 @@ def _ask(asked: Product, relative: Fraction) -> Learning[Fraction]:
 
 
 def relative_error(before: tuple[Factor, ...], each: Fraction) -> Fraction:
-    """Compute the relative error of each estimate that keeps p~ within a factor 1 -+ each.
-
-    A first report's p is one estimate; a later one's the ratio of two, each within 1 -+ x, so
-    within (1 + x) / (1 - x) = 1 + each for x = each / (2 + each).
-    """
+    """Compute the relative error of each estimate that keeps p~ within a factor 1 -+ each."""
+    # A first report's p is one estimate; a later one's the ratio of two, each within 1 -+ x, so
+    # within (1 + x) / (1 - x) = 1 + each for x = each / (2 + each).
     return each / (2 + each) if before else each
 
 
@@ -169,10 +167,8 @@ def acceptance(estimate: Fraction, asked: Product) -> Fraction:
 
 
 def candidates(call: LocalCall, each: Fraction) -> int:
-    """Compute a number of draws of R(0) of which one is accepted, except with probability each/2.
-
-    A valid oracle lets one be accepted with probability (1 - each/2) e^-eps at least.
-    """
+    """Compute how many draws of R(0) have one accepted, except with probability each/2."""
+    # A valid oracle lets one be accepted with probability (1 - each/2) e^-eps at least.
     loss = call.randomizer.loss
     ratio = Fraction(loss.numerator, loss.denominator)
     return ceil(float(ratio / (1 - each / 2)) * log(2 / float(each)))

@@ -52,11 +52,7 @@ class BooleanOracle:
         self._predicates = predicates
 
     def answer(self, batch: Batch) -> Answers:
-        """Answer each question from one batch of predicates.
-
-        Raises:
-            InvalidQuery: a number's grid leaves no room for its digits.
-        """
+        """Answer each question from one batch of predicates."""
         parts = [_parts(question) for question in batch.questions]
         told = iter(self._predicates.answer(Batch(q for part in parts for q in part.asked)))
         answers = []
@@ -129,11 +125,9 @@ def _number_parts(query: Query, tau: Fraction) -> _Parts:
 
 
 def _present_parts(question: Question) -> _Parts:
-    """Ask numbers above the least one, 0 for a missing one, and the share who have a number.
-
-    With errors of less than 4/9 of tau q in the first and of min(4/9 tau/range, 1/10) q in the
-    second, q the promised share, the ratio is off by less than 8/9 tau q / (9/10 q) < tau.
-    """
+    """Ask numbers above the least one, 0 for a missing one, and the share who have a number."""
+    # With errors of less than 4/9 of tau q in the first and of min(4/9 tau/range, 1/10) q in the
+    # second, q the promised share, the ratio is off by less than 8/9 tau q / (9/10 q) < tau.
     query, least = question.query, question.present
     low, high = question.bounds
     tolerance = question.working_tau * least * Fraction(4, 9)
@@ -170,14 +164,10 @@ def _on_grid(expression: Expression, frac: int) -> Expression:
 
 
 def digits_of(query: Query, rest: Fraction) -> Digits:
-    """Return enough leading digits of a number that the remainder is at most `rest` either way.
-
-    With u = (value - low) / 2^s in [0, 1) and F_k = u rounded down to a multiple of 2^-k, digit k
-    is F_k != F_(k-1), and weighs 2^(s-k). Half of what the last digit leaves out is in the offset.
-
-    Raises:
-        InvalidQuery: not a number, or s bits and its grid are finer together than 2^-40.
-    """
+    """Return enough leading digits of a number that the remainder is at most `rest` either way."""
+    # With u = (value - low) / 2^s in [0, 1) and F_k = u rounded down to a multiple of 2^-k, digit k
+    # is F_k != F_(k-1), and weighs 2^(s-k). Half of what the last digit leaves out is in the
+    # offset.
     if query.kind is not QueryKind.REAL:
         raise InvalidQuery(f"digits expect a REAL query, found {query.kind.name}")
     grid, span = query.frac, query.high - query.low

@@ -26,10 +26,6 @@ class LocalCall:
         query: the user's level; a number is asked through its digits (`BooleanOracle`).
         randomizer: from levels to reports; transparent, as every randomizer here is.
 
-    Raises:
-        InvalidQuery: the query is a number or a vector.
-        InvalidParameter: the randomizer has other levels, or says the same whatever the level.
-
     Source: KLNRS08 Definitions 4.3, 4.4 and 4.7.
     """
 
@@ -110,9 +106,6 @@ class NonInteractive(LocalAlgorithm[T_co]):
     Args:
         calls: all that is asked. (Two calls on one user that are both fixed in advance are one
             call with the product of their randomizers.)
-
-    Raises:
-        InvalidParameter: there is no call, or a user is asked twice.
     """
 
     calls: tuple[LocalCall, ...]
@@ -163,11 +156,7 @@ class Spent:
 
 
 def run_locally(algorithm: LocalAlgorithm[T], people: EncodedColumns, words: Words) -> T:
-    """Run a local algorithm on records: the real thing, with the oracle LR_z.
-
-    Raises:
-        InvalidParameter: there is no such user, or a budget is passed.
-    """
+    """Run a local algorithm on records: the real thing, with the oracle LR_z."""
     spent, run = Spent(algorithm), algorithm.run()
     try:
         call = next(run)

@@ -71,24 +71,15 @@ class Product:
         return prod((factor.chances[level] for factor, level in pairs), start=Fraction(1))
 
     def question(self, relative: Fraction) -> Question:
-        """E[g], so exactly that E[r] is known to a factor within 1 -+ relative.
-
-        An answer within tau moves E[r] by less than tau r(0) (E - 1/E) <= tau E[r] (E^2 - 1).
-
-        Raises:
-            InvalidParameter: finer than the grid that g is rounded to.
-        """
+        """E[g], so exactly that E[r] is known to a factor within 1 -+ relative."""
+        # An answer within tau moves E[r] by less than tau r(0) (E - 1/E) <= tau E[r] (E^2 - 1).
         tau = relative / (self.ratio**2 - 1) - _ROUNDED
         if tau <= 0:
             raise InvalidParameter("a tolerance expects more than 2^-29 of [-1, 1], found less")
         return Question(self._query, min(tau, Fraction(1)))
 
     def estimate(self, value: float, question: Question) -> Fraction:
-        """E[r] by the answer.
-
-        Raises:
-            InvalidAnswer: no distribution has such a value within the tolerance.
-        """
+        """E[r] by the answer."""
         tau = question.working_tau + _ROUNDED
         low, high = self._reach
         if not low - tau < Fraction(value) < high + tau:

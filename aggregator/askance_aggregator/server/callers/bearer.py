@@ -147,18 +147,7 @@ class BearerCallers:
 def checked_claims(
     token: str, keys: IssuerKeys, *, issuer: str, audience: str, leeway_s: int
 ) -> Mapping[str, Any]:
-    """Return the claims of a token whose signature, issuer, audience and times hold.
-
-    Args:
-      token: a JSON Web Token.
-      keys: the issuer's; the algorithm is one of `ALGORITHMS`, whatever the token's header says.
-      issuer: what its claim iss must be.
-      audience: what its claim aud must hold.
-      leeway_s: seconds by which the issuer's clock may differ.
-
-    Raises:
-      CallRefused: one of them does not hold; the message does not quote the token.
-    """
+    """Return the claims of a token whose signature, issuer, audience and times hold."""
     if len(token) > MAX_TOKEN_BYTES:
         raise _bad_token(f"expected at most {MAX_TOKEN_BYTES} bytes")
     times = jwt.JWTClaimsRegistry(

@@ -184,10 +184,6 @@ class Gate:
         """Return who makes a call, by its metadata, and the call; no message is read yet.
 
         May wait for the issuer of a token.
-
-        Raises:
-          CallRefused: the caller is not known, or does not prove it.
-          RemoteProtocolError: the metadata holds no call.
         """
         token = read_token(metadata)
         if token is not None:
@@ -201,11 +197,7 @@ class Gate:
     def permit(
         self, call: Call, caller: Caller, signed: SignedCall, trace: str | None = None
     ) -> Admitted:
-        """Admit a call by the table of roles.
-
-        Raises:
-          CallRefused: the caller may not make it, or it needs a nonce and has none.
-        """
+        """Admit a call by the table of roles."""
         rule = self._rules.get(call.method)
         scope = Scope.NONE if rule is None else rule.scope(caller.role)
         if rule is None or scope is Scope.NONE:

@@ -55,11 +55,7 @@ class KeyAddress:
 
 
 def fetch(request: str | urllib.request.Request, within_s: float = FETCH_S) -> bytes:
-    """Return an issuer's answer, at most `MAX_SET_BYTES` + 1 bytes; follow no redirection.
-
-    Raises:
-      OSError: it cannot be had in time, is an error, or is not HTTP.
-    """
+    """Return an issuer's answer, at most `MAX_SET_BYTES` + 1 bytes; follow no redirection."""
     with _connecting(within_s) as handler:
         opener = urllib.request.build_opener(handler, _NoRedirection)
         try:
@@ -71,12 +67,7 @@ def fetch(request: str | urllib.request.Request, within_s: float = FETCH_S) -> b
 
 
 def key_source(text: str, folder: Path) -> KeySource:
-    """Return the source that a configuration names.
-
-    Args:
-      text: a URL (see `check_url`), or a file.
-      folder: what a relative file is relative to.
-    """
+    """Return the source that a configuration names."""
     if "://" not in text:
         return KeyFile(folder / text)
     return KeyAddress(check_url(text, f"a file, {URL_FORM}"))

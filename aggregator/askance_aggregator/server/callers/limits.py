@@ -109,11 +109,7 @@ class CallsAtWork:
 
     @contextmanager
     def unknown(self) -> Iterator[None]:
-        """Count a call whose caller is being identified, for the length of a block.
-
-        Raises:
-          CallRefused: there are too many.
-        """
+        """Count a call whose caller is being identified, for the length of a block."""
         if self._unknown >= self._limits.unknown_calls:
             raise CallRefused(
                 "too-many-calls",
@@ -128,11 +124,7 @@ class CallsAtWork:
 
     @contextmanager
     def counted(self, caller: Caller, kind: CallKind, context: Context) -> Iterator[Context]:
-        """Count a call for the length of a block.
-
-        Yields:
-          The context by which the call is to be answered.
-        """
+        """Count a call for the length of a block."""
         who = caller.key or caller.name
         kinds = dict.fromkeys((CallKind.CALL, kind))
         for one in kinds:
@@ -149,11 +141,7 @@ class CallsAtWork:
 
     @contextmanager
     def unread(self, who: bytes | str, size: int) -> Iterator[None]:
-        """Count a message from its write until it has left.
-
-        Raises:
-          CallRefused: the caller has not read what it was sent before.
-        """
+        """Count a message from its write until it has left."""
         limits, held = self._limits, self._unread_of[who]
         if held and (
             held + size > limits.unread_bytes_per_caller

@@ -46,11 +46,7 @@ class AuditRecorder:
         return self._log.append(replace(event, at_unix_s=self._now_s()), nonce).number
 
     def refuse(self, event: AuditEvent) -> None:
-        """Append a refusal, or count it if its caller was refused too often in this minute.
-
-        Raises:
-          StoreError: nothing was recorded.
-        """
+        """Append a refusal, or count it if its caller was refused too often in this minute."""
         self.flush()
         with self._lock:
             minute = self._now_s() // _WINDOW_S
@@ -64,14 +60,7 @@ class AuditRecorder:
         self.record(event)
 
     def flush(self, *, all_of_them: bool = False) -> None:
-        """Append the refusals that were counted in minutes that are over.
-
-        Args:
-          all_of_them: those of the present minute too, when the process ends.
-
-        Raises:
-          StoreError: some were not recorded.
-        """
+        """Append the refusals that were counted in minutes that are over."""
         minute = self._now_s() // _WINDOW_S
         with self._lock:
             over = [

@@ -51,14 +51,7 @@ class EnrolmentVerifier(Protocol):
 
 
 def check_protocol(version: int) -> None:
-    """Refuse a version of the exchange that this aggregator does not speak.
-
-    Args:
-      version: of the caller; 0: it has named none.
-
-    Raises:
-      UnsupportedProtocol: it is too old, or newer than this aggregator.
-    """
+    """Refuse a version of the exchange that this aggregator does not speak."""
     if version < LEAST_PROTOCOL:
         raise UnsupportedProtocol(
             f"expected a device of protocol version {LEAST_PROTOCOL} or later, got version"
@@ -115,17 +108,7 @@ class Admission:
         self._devices = GroupedReads(store.find_devices, executor)
 
     async def ordinal(self, credentials: Credentials, peer: str) -> int:
-        """Return the ordinal of the device that these credentials prove.
-
-        Args:
-          credentials: the device's id and token.
-          peer: the caller's address, as gRPC names it.
-
-        Raises:
-          UnsupportedProtocol, Unauthenticated, Revoked: it is not admitted.
-          Overloaded: too many callers are being looked up.
-          StoreError: the store cannot say.
-        """
+        """Return the ordinal of the device that these credentials prove."""
         check_protocol(credentials.protocol)
         device = self._known.get(credentials.device_id)
         if device is None:
@@ -157,9 +140,6 @@ class Admission:
 
         Returns:
           Per join the device; None if no device has that id and token, or it may not take part.
-
-        Raises:
-          StoreError: the store cannot say.
         """
 
         def find() -> list[EnrolledDevice | None]:

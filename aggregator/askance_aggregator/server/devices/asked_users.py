@@ -35,13 +35,7 @@ class AskedUsers:
 def answers_by_tag(
     rounds: Sequence[AskedUsers], tagged: Iterable[Sequence[tuple[str, int]]], most_tags: int
 ) -> tuple[RoundAnswers, ...]:
-    """Return devices in each round by what they owe: all, then those of each tag.
-
-    Args:
-      rounds: the open ones.
-      tagged: tags of devices with their ordinals, in parts.
-      most_tags: tags at most, those of the most devices that the round asks.
-    """
+    """Return devices in each round by what they owe: all, then those of each tag."""
     if not rounds:
         return ()
     standing = [_standings(one) for one in rounds]

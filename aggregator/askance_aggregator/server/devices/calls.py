@@ -147,12 +147,7 @@ def caller_of(context: Context) -> str:
 
 
 async def read_message(context: Context, within_s: float) -> bytes:
-    """Read a call's first message, which may take `within_s` seconds to arrive.
-
-    Raises:
-      TimeoutError: it has not arrived.
-      RemoteProtocolError: the caller ended the call without one.
-    """
+    """Read a call's first message, which may take `within_s` seconds to arrive."""
     async with asyncio.timeout(within_s):
         data = await context.read()
     if not isinstance(data, bytes):

@@ -220,12 +220,7 @@ class ConnectionGuard:
         self._due.set()
 
     def prove(self, peer: str, holder: CertificateHolder) -> None:
-        """Note whose call came over a connection.
-
-        Args:
-          peer: as gRPC names it.
-          holder: the device or the gateway whose certificate the connection shows.
-        """
+        """Note whose call came over a connection."""
         if (end := self._end_of(peer)) is not None:
             self._holders[end] = holder
             self._credits[end] += _PER_CALL
@@ -267,11 +262,7 @@ class ConnectionGuard:
         self._passages.credit(passage.number, size)
 
     def look(self, passages: Connections) -> bool:
-        """End the connections that are past a limit, and let bans begin and end.
-
-        Returns:
-          Whether one of them was a flood.
-        """
+        """End connections past a limit, begin and end bans; return whether one was a flood."""
         # Credits first: each is of bytes that were passed on.
         credited = self._credits.copy()
         now_s, found = self._clock(), passages.connections()
@@ -347,11 +338,8 @@ class ConnectionGuard:
     def _end_later(
         self, ordered: Sequence[ListenerConnection], ended: dict[int, str]
     ) -> list[Network]:
-        """End the newest connections of a holder or an address that has too many.
-
-        Returns:
-          The addresses that have half as many as they may.
-        """
+        """End the newest connections of a holder or an address that has too many."""
+        # Returns: The addresses that have half as many as they may.
         full: dict[str, None] = {}
         counts: defaultdict[Hashable, int] = defaultdict(int)
         for one in ordered:

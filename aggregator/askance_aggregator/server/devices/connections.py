@@ -169,11 +169,7 @@ class Connection:
             self._parts = deque(part for part in self._parts if part not in parts)
 
     def acknowledge(self, acks: Sequence[Ack]) -> None:
-        """Queue a message's acknowledgements, which wait for another message, or for `flush`.
-
-        Args:
-          acks: at most `MAX_REPORTS`.
-        """
+        """Queue a message's acknowledgements, which wait for another message, or for `flush`."""
         if acks:
             self._acks.append(tuple(acks))
             self._unsent += len(acks)

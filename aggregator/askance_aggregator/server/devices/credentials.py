@@ -53,11 +53,7 @@ def read_credentials(metadata: Received) -> Credentials:
 
 
 def read_enrolment(metadata: Received) -> bytes:
-    """Read the operator's token of an Enrol; no bytes where there is none.
-
-    Raises:
-      EnrolmentRefused: it is too long for a token.
-    """
+    """Read the operator's token of an Enrol; no bytes where there is none."""
     value = dict(metadata or ()).get(ENROLMENT_KEY)
     token = value if isinstance(value, bytes) else b""
     if len(token) > MAX_ENROLMENT_TOKEN_BYTES:

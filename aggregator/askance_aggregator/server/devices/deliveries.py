@@ -91,11 +91,7 @@ class Deliveries:
         self._sequence_reads = GroupedReads(store.acknowledged_sequences, executor)
 
     def checked(self, ordinal: int, data: tuple[bytes, ...]) -> Delivery | None:
-        """Check the reports of a user's message by one look-up, as is usual.
-
-        Returns:
-          None: they are to be checked one by one, by `deliver`.
-        """
+        """Check a message's reports by one look-up; None: they are to be checked one by one."""
         if not data:
             return None
         parts, sequences = zip(*map(without_sequence, data), strict=True)
@@ -203,10 +199,8 @@ class Deliveries:
         await self._commits.close()
 
     def _enter(self, deliveries: Sequence[Delivery], statuses: Statuses | None) -> None:
-        """Count reports whose commit has ended; what cannot be counted keeps no other back.
-
-        Without statuses the commit has failed.
-        """
+        """Count reports whose commit has ended; what cannot be counted keeps no other back."""
+        # Without statuses the commit has failed.
         failures: list[Exception] = []
         found = iter(statuses or ())
         for delivery in deliveries:
@@ -223,11 +217,9 @@ class Deliveries:
             raise failures[0]
 
     def _add(self, delivery: Delivery, statuses: Statuses) -> None:
-        """Count durable reports.
-
-        A duplicate is counted too: its first commit may have reached the disk and yet have failed,
-        so that it was never counted. Counting is idempotent.
-        """
+        """Count durable reports."""
+        # A duplicate is counted too: its first commit may have reached the disk and yet have
+        # failed, so that it was never counted. Counting is idempotent.
         opened, reports, ordinal, place, _, sequences = delivery
         new = counted = reports
         if statuses.count(AckStatus.ACCEPTED) < len(statuses):

@@ -41,12 +41,6 @@ class ServiceFleet:
         """Ask every member of every group; return when all have replied or the deadline passes.
 
         `left_ms` returns the milliseconds until the end of the round's epoch (see `Hub.open`).
-
-        Raises:
-          ServiceStopped: the service was stopped meanwhile.
-          StudyCancelled: the study was cancelled.
-          LocalProtocolError: the study has a round open.
-          StoreError: what is stored of the round cannot be read.
         """
         with self._hub.round_span(round_):
             return self._call(self._hub.open(round_, accounts, left_ms))

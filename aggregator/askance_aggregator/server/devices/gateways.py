@@ -106,16 +106,7 @@ class GatewayConnection:
         return iter(tuple(self._numbers))
 
     def join(self, member: int, ordinal: int, digest: bytes) -> None:
-        """Give a number to a user, or take up again the user that has the number.
-
-        Args:
-          member: the number; a new one is the least that was never given.
-          ordinal: the user's.
-          digest: SHA-256 of the user's token.
-
-        Raises:
-          RemoteProtocolError: another number was expected, or another user has it.
-        """
+        """Give a number to a user, or take up again the user that has the number."""
         if self._numbers.get(ordinal, member) != member:
             raise RemoteProtocolError("exchange: expected a device under one number, got a second")
         self._reserve(member)
@@ -130,11 +121,7 @@ class GatewayConnection:
         return ordinal in self._numbers
 
     def refuse(self, member: int, reason: Absence) -> list[int]:
-        """Tell the gateway that a number stands for no user on this stream.
-
-        Returns:
-          The user that it stood for, if one was present.
-        """
+        """Tell the gateway that a number stands for no user; return the one that it stood for."""
         self._reserve(member)
         ordinal = self._ordinals[member]
         self._ordinals[member] = _ABSENT
@@ -142,11 +129,7 @@ class GatewayConnection:
         return [] if self._numbers.pop(ordinal, None) is None else [ordinal]
 
     def proven(self, member: int, token: bytes) -> int | None:
-        """Return the user of a number, if the token is the user's; it may be displaced.
-
-        Raises:
-          RemoteProtocolError: no member has joined under this number.
-        """
+        """Return the user of a number, if the token is the user's; it may be displaced."""
         if member >= len(self._ordinals):
             raise RemoteProtocolError(
                 f"exchange: expected reports of members that joined, got member {member}"
@@ -158,11 +141,7 @@ class GatewayConnection:
         return ordinal
 
     def settled(self, responses: int) -> None:
-        """Note that the gateway has dealt with so many responses.
-
-        Raises:
-          RemoteProtocolError: more than were on their way.
-        """
+        """Note that the gateway has dealt with so many responses."""
         if responses > self._unsettled:
             raise RemoteProtocolError(
                 f"exchange: expected at most {self._unsettled} settled responses, got {responses}"
@@ -178,11 +157,9 @@ class GatewayConnection:
         self._acks.extend(acks)
 
     def ask(self, opened: OpenRound, ordinal: int) -> None:
-        """Queue what a member owes to a round that is being asked.
-
-        A member that joins again and again is queued again; repetitions are dropped whenever the
-        queue has doubled, so that its length follows from the members and the open rounds.
-        """
+        """Queue what a member owes to a round that is being asked."""
+        # A member that joins again and again is queued again; repetitions are dropped whenever the
+        # queue has doubled, so that its length follows from the members and the open rounds.
         if not opened.taking:
             return
         opened.note_asked(ordinal)
@@ -318,10 +295,8 @@ class _Room:
         self.full = False
 
     def take(self, payload: bytes | None, study: SignedStudy | None) -> bool:
-        """Take space for a new payload and a new study, if there is enough for both.
-
-        A payload and a study of any size fit into an empty response.
-        """
+        """Take space for a new payload and a new study, if there is enough for both."""
+        # A payload and a study of any size fit into an empty response.
         size = len(payload or b"")
         if study is not None:
             size += len(study.study) + len(study.public_key) + len(study.signature)
@@ -457,11 +432,9 @@ class Relay:
     async def _deliver(
         self, connection: GatewayConnection, reports: Sequence[MemberReports]
     ) -> None:
-        """Make a batch's reports durable together, and acknowledge them.
-
-        The report of a round that is not asked now is not acknowledged: its member is asked again
-        when the round is.
-        """
+        """Make a batch's reports durable together, and acknowledge them."""
+        # The report of a round that is not asked now is not acknowledged: its member is asked again
+        # when the round is.
         members: list[int] = []
         proven: list[tuple[int, tuple[bytes, ...]]] = []  # ordinals and reports
         for one in reports:

@@ -190,11 +190,7 @@ class Hub:
         ]
 
     async def acknowledged_sequence(self, ordinal: int) -> int:
-        """Return the highest sequence number in this user's durable reports; 0 for none.
-
-        Raises:
-            StoreError: the store cannot be read.
-        """
+        """Return the highest sequence number in this user's durable reports; 0 for none."""
         return await self._deliveries.acknowledged_sequence(ordinal)
 
     async def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
@@ -213,11 +209,6 @@ class Hub:
 
         `left_ms` returns the milliseconds until the end of the round's epoch, at which it closes
         with what has come; at 0 or less no member is asked. None: no such end.
-
-        Raises:
-          ServiceStopped: the hub was stopped. StudyCancelled: the study was cancelled.
-          LocalProtocolError: the study has a round open.
-          StoreError: the store cannot be read or written.
         """
         study = round_.study_digest
         if study not in self._driven:
@@ -365,11 +356,7 @@ class Hub:
         await self._stored.enter_all(OpenRound(round_, accounts))
 
     def close_round(self, study_digest: bytes) -> bool:
-        """End a study's open round with what has come; the rest will be late.
-
-        Returns:
-          Whether there was one.
-        """
+        """End a study's open round with what has come; return whether there was one."""
         opened = self._rounds.get(study_digest)
         if opened is not None:
             opened.close()

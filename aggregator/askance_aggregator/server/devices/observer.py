@@ -17,10 +17,7 @@ class SpanRecorder:
     """
 
     def submission_span(self, study: bytes, trace: str | None) -> AbstractContextManager[None]:
-        """Enclose the acceptance of a study.
-
-        `trace` is the analyst's trace context, as W3C's header `traceparent`; None: there is none.
-        """
+        """Enclose the acceptance of a study."""
         return nullcontext()
 
     def study_span(self, study: bytes) -> AbstractContextManager[None]:
@@ -30,14 +27,7 @@ class SpanRecorder:
     def round_span(
         self, study: bytes, number: int, epoch: int, asked: int
     ) -> AbstractContextManager[None]:
-        """Enclose a round, from its first request to its end.
-
-        Args:
-          study: its study's digest.
-          number: of the round in its study or epoch.
-          epoch: 0 for a study that collects once.
-          asked: number of answers that it asks for.
-        """
+        """Enclose a round, from its first request to its end."""
         return nullcontext()
 
 
@@ -79,11 +69,7 @@ class Observer(SpanRecorder):
         """Count a call that ended with this status."""
 
     def peer_refused(self, reason: str) -> None:
-        """Count a peer that was refused before it identified itself.
-
-        Args:
-          reason: one of a few fixed words, "too-many-streams"; a label of a metric.
-        """
+        """Count a peer refused before it identified itself; `reason` is of a few fixed words."""
 
     def descriptors_exhausted(self) -> None:
         """Count a connection or file that could not be opened for want of descriptors."""

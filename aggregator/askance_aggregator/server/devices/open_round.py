@@ -151,11 +151,7 @@ class OpenRound:
         self._idle.clear()
 
     def arrived(self, *, counted: bool) -> None:
-        """Note that a commit has ended.
-
-        Args:
-          counted: whether all that it made durable was counted; False if it failed.
-        """
+        """Note that a commit has ended; `counted`: all that it made durable was counted."""
         self._arriving -= 1
         self._failed_commits += not counted
         if not self._arriving:
@@ -269,11 +265,9 @@ class OpenRound:
         return iter(connected[asked].tolist())
 
     def _joined(self) -> tuple[bytes, ...]:
-        """Return all requests as one part of a response; none if they may need several responses.
-
-        A check-in is answered with one response: a part that never fits beside the rest of it would
-        never be sent.
-        """
+        """Return all requests as one part of a response; none if they may need several."""
+        # A check-in is answered with one response: a part that never fits beside the rest of it
+        # would never be sent.
         joined = b"".join(self._parts.values())
         if not 0 < len(joined) <= MAX_RESPONSE_BYTES - _ROOM:
             return ()

@@ -24,15 +24,7 @@ _WHOLE = 0xFFFFFFFF
 
 
 def drop_from(listening: socket.socket, networks: Collection[Network]) -> bool:
-    """Accept no connection from these networks from now on, and from all others.
-
-    Args:
-      listening: a socket of this process.
-      networks: IPv4 addresses, and IPv6 networks of 64 bits.
-
-    Returns:
-      Whether the system can: Linux alone.
-    """
+    """Accept no connection from these networks alone; return whether the system can (Linux)."""
     if not sys.platform.startswith("linux"):
         return False
     if not networks:

@@ -72,14 +72,7 @@ class Peers:
 
     @contextmanager
     def unproven(self, peer: str) -> Iterator[None]:
-        """Count a call for the length of a block.
-
-        Args:
-          peer: the caller, as `grpc.ServicerContext.peer` names it.
-
-        Raises:
-          Overloaded: a limit is reached; the call is not counted.
-        """
+        """Count a call for the length of a block."""
         if self._calls >= self._limits.calls:
             raise Overloaded("calls: expected fewer callers without a proven identity")
         group = self._group(peer)

@@ -131,11 +131,7 @@ class AggregatorServer:
         settings: Settings | None = None,
         parts: ServerParts | None = None,
     ) -> AggregatorServer:
-        """Start serving `store`'s devices; port 0 selects a free port.
-
-        Raises:
-          StoreError: the address cannot be listened on.
-        """
+        """Start serving `store`'s devices; port 0 selects a free port."""
         return cls(store, host, port, settings or Settings(), parts or ServerParts())
 
     @property

@@ -293,10 +293,8 @@ class DevicesServicer:
             self._observer.stream_closed()
 
     async def _caller(self, context: Context) -> tuple[int, Proof]:
-        """Return the ordinal of the device that calls, and its proof for later messages.
-
-        The call's metadata and the connection's certificate are enough: no message is read.
-        """
+        """Return the ordinal of the device that calls, and its proof for later messages."""
+        # The call's metadata and the connection's certificate are enough: no message is read.
         credentials = read_credentials(context.invocation_metadata())
         ordinal = await self._admission.ordinal(credentials, caller_of(context))
         prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)

@@ -100,11 +100,7 @@ class Standings:
         await self._refresh()
 
     async def watch(self, on_change: Callable[[StandingChanges], None]) -> None:
-        """Follow the register for as long as the task runs.
-
-        Args:
-          on_change: is called with each set of changes, when they are in force here.
-        """
+        """Follow the register for as long as the task runs."""
         looks = 0
         while True:
             await asyncio.sleep(_LOOK_S)

@@ -64,13 +64,7 @@ def group_of(address: IpAddress, trusted: Iterable[Network]) -> str:
 
 
 def caller_address(peer: str, forwarded: Iterable[str], trusted: Iterable[Network]) -> str:
-    """Return the address of a caller, which a trusted proxy may stand for.
-
-    Args:
-      peer: address of the connection's other end.
-      forwarded: values of `FORWARDED_KEY` that came with the call, in their order.
-      trusted: networks of proxies.
-    """
+    """Return the address of a caller, which a trusted proxy may stand for."""
     found = read_ip(peer)
     if found is None or not any(found in network for network in trusted):
         return peer
@@ -98,9 +92,6 @@ async def read_proxy_header(receive: Callable[[int], Awaitable[bytes]]) -> str |
 
     Returns:
       The caller's address; None: the proxy calls for itself, or for no address of IP.
-
-    Raises:
-      NoProxyHeader: the connection begins with something else, or ends.
     """
     if await _exactly(receive, len(SIGNATURE)) != SIGNATURE:
         raise NoProxyHeader("expected a header of the PROXY protocol, version 2, got other bytes")

@@ -179,16 +179,7 @@ class ConnectCalls:
         self._body_s = body_s
 
     async def answer(self, head: HttpHead, reader: asyncio.StreamReader, caller: str) -> Reply:
-        """Answer a request.
-
-        Args:
-          head: of a request of which `is_connect` holds.
-          reader: of its body.
-          caller: address of the caller.
-
-        Raises:
-          ConnectionError: the caller has gone.
-        """
+        """Answer a request."""
         origin = "".join(head.values("origin")[:1])
         try:
             if origin and origin not in self._origins:

@@ -93,15 +93,7 @@ def refuse(status: HTTPStatus, message: str, code: str = "INVALID_ARGUMENT") -> 
 
 
 async def read_head(reader: asyncio.StreamReader) -> HttpHead:
-    """Read the head of a request.
-
-    Args:
-      reader: whose limit is `MAX_HEAD_BYTES`.
-
-    Raises:
-      HttpRefusal: it is none, or too large.
-      ConnectionError: the caller has gone.
-    """
+    """Read the head of a request."""
     try:
         head = await reader.readuntil(_END)
     except asyncio.LimitOverrunError:
@@ -116,17 +108,7 @@ async def read_head(reader: asyncio.StreamReader) -> HttpHead:
 async def read_http_call(
     head: HttpHead, reader: asyncio.StreamReader, paths: Iterable[str]
 ) -> HttpCall:
-    """Read the rest of a request.
-
-    Args:
-      head: of the request.
-      reader: of what follows it.
-      paths: that are served.
-
-    Raises:
-      HttpRefusal: it is not one that is served, or too large.
-      ConnectionError: the caller has gone.
-    """
+    """Read the rest of a request."""
     if head.path not in paths:
         raise refuse(
             HTTPStatus.NOT_FOUND, "expected a call of devices that is served", "UNIMPLEMENTED"
@@ -148,14 +130,7 @@ async def read_body(reader: asyncio.StreamReader, size: int) -> bytes:
 def answer(
     status: HTTPStatus, body: bytes, more: Iterable[tuple[str, str]] = (), kind: str = ""
 ) -> bytes:
-    """Encode an answer, after which the connection is closed.
-
-    Args:
-      status: HTTP's.
-      body: the message, or a text.
-      more: headers.
-      kind: of the body; empty: a message where the status is 200, otherwise plain text.
-    """
+    """Encode an answer, after which the connection is closed."""
     usual = "application/x-protobuf" if status is HTTPStatus.OK else "text/plain; charset=utf-8"
     content = (f"Content-Type: {kind or usual}", f"Content-Length: {len(body)}")
     lines = [

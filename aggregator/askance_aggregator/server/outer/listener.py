@@ -98,11 +98,7 @@ class OuterListener:
         return caller_address(address, forwarded, self._settings.networks)
 
     async def accept(self, passing: PassThrough) -> None:
-        """Accept connections for ever.
-
-        Args:
-          passing: makes the calls of HTTP/1.1.
-        """
+        """Accept connections for ever."""
         loop = asyncio.get_running_loop()
         self._listening.setblocking(False)
         while True:
@@ -311,11 +307,9 @@ async def _passed_on(call: HttpCall, caller: str, passing: PassThrough) -> bytes
 async def _copy_settled(
     source: asyncio.StreamReader, target: asyncio.StreamWriter, within_s: float
 ) -> None:
-    """Pass on a caller's bytes; until it has acknowledged gRPC's settings, its settings alone.
-
-    gRPC's limit on header lists binds a caller that has acknowledged it. From any other it takes
-    16 MiB per list, and keeps 115 bytes per byte that was sent.
-    """
+    """Pass on a caller's bytes; until it has acknowledged gRPC's settings, its settings alone."""
+    # gRPC's limit on header lists binds a caller that has acknowledged it. From any other it takes
+    # 16 MiB per list, and keeps 115 bytes per byte that was sent.
     held = b""
     with suppress(OSError, EOFError, TimeoutError):
         async with asyncio.timeout(within_s):

@@ -96,11 +96,7 @@ class PassThrough(grpc.GenericRpcHandler):
     async def call(
         self, method: str, message: bytes, metadata: Metadata, address: str
     ) -> tuple[str, str, bytes, Metadata]:
-        """Make a call of a device with one message each way.
-
-        Returns:
-          Name and details of its status, the answer, and the trailing metadata.
-        """
+        """Make a unary call of a device; return status, details, answer and trailing metadata."""
         if self._calls >= MAX_CALLS:
             return "RESOURCE_EXHAUSTED", _TOO_MANY, b"", ()
         self._calls += 1
@@ -123,19 +119,7 @@ class PassThrough(grpc.GenericRpcHandler):
         body: Callable[[], Awaitable[bytes]],
         within_s: float,
     ) -> tuple[str, str, bytes, Metadata]:
-        """Make a call whose message is read when the aggregator knows the caller, and not before.
-
-        Args:
-          method: of one message each way, which the aggregator answers with initial metadata once
-            it knows the caller.
-          metadata: the caller's credentials.
-          address: the caller's.
-          body: reads the message; what it raises ends the call.
-          within_s: seconds for the whole call.
-
-        Returns:
-          As `call`.
-        """
+        """Make a call whose message is read once the aggregator knows the caller."""
         if self._calls >= MAX_CALLS:
             return "RESOURCE_EXHAUSTED", _TOO_MANY, b"", ()
         self._calls += 1
@@ -343,14 +327,11 @@ async def _send(read: Callable[[], Awaitable[object]], call: Any) -> None:
 async def _answer(
     call: Any, context: Any, write: Callable[[bytes], Awaitable[None]], *, sends: bool
 ) -> None:
-    """Pass the aggregator's metadata, messages and status back.
-
-    Args:
-      call: to the aggregator.
-      context: of the caller's call.
-      write: passes an answer on.
-      sends: whether more messages come from the caller: once it knows that it is accepted.
-    """
+    """Pass the aggregator's metadata, messages and status back."""
+    # call: to the aggregator.
+    # context: of the caller's call.
+    # write: passes an answer on.
+    # sends: whether more messages come from the caller: once it knows that it is accepted.
     sending: asyncio.Future[None] | None = None
     try:
         await context.send_initial_metadata(tuple(await call.initial_metadata()))

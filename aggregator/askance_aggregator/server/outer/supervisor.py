@@ -34,11 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def listen_at(address: Address) -> socket.socket:
-    """Return a socket that listens at an address; port 0 takes a free one.
-
-    Raises:
-      StoreError: it is in use, or not this machine's.
-    """
+    """Return a socket that listens at an address; port 0 takes a free one."""
     try:
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

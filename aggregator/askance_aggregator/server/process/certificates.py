@@ -36,15 +36,7 @@ class Certified:
 
 
 def self_made(hosts: Sequence[str], now_s: int) -> tuple[Certified, Certified]:
-    """A new authority and a server's certificate signed by it.
-
-    Args:
-      hosts: names and addresses that the server is reached by, besides this machine's own.
-      now_s: Unix time at which the certificates begin, seconds.
-
-    Returns:
-      The authority, the server.
-    """
+    """A new authority and a server's certificate signed by it."""
     names = [_general_name(host) for host in dict.fromkeys([*hosts, *_LOCAL])]
     begin = datetime.fromtimestamp(now_s, UTC) - _SKEW
     authority_key = ec.generate_private_key(ec.SECP256R1())
@@ -66,18 +58,7 @@ def renewed(
     key: ec.EllipticCurvePrivateKey,
     now_s: int,
 ) -> x509.Certificate:
-    """Return a server's certificate with the same names and key, and a new end.
-
-    Args:
-      certificate: the server's, which the authority has signed.
-      authority: the authority's own.
-      key: the authority's.
-      now_s: Unix time at which the new one begins, seconds.
-
-    Raises:
-      InvalidParameter: a certificate without a host's name, with a key on no elliptic curve, or
-        that the authority does not outlive.
-    """
+    """Return a server's certificate with the same names and key, and a new end."""
     public, names = certificate.public_key(), _host_names(certificate)
     if not isinstance(public, ec.EllipticCurvePublicKey) or names is None:
         raise InvalidParameter(
@@ -114,11 +95,7 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 
 def first_name(certificate: bytes) -> str:
-    """A name or address that a server with this certificate (PEM) answers to.
-
-    Raises:
-      InvalidParameter: not a certificate, or one that names no host.
-    """
+    """A name or address that a server with this certificate (PEM) answers to."""
     try:
         found = x509.load_pem_x509_certificate(certificate)
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

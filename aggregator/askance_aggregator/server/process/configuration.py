@@ -347,11 +347,7 @@ class CallerSettings:
             )
 
     def tokens(self, now_s: Callable[[], int]) -> TokenCallers | None:
-        """Return the callers by tokens; None if no tokens are accepted.
-
-        Raises:
-          NotOperable: the extra oidc is not installed.
-        """
+        """Return the callers by tokens; None if no tokens are accepted."""
         if self.oidc is None:
             return None
         try:
@@ -721,17 +717,7 @@ def read_configuration(
     store: StoreLocation | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Configuration:
-    """The configuration in a file.
-
-    Args:
-      path: the file.
-      listen: address in place of the file's, if given.
-      store: store in place of the file's, if given; a password file that is configured is its.
-      environment: variables that go before the file's keys.
-
-    Raises:
-      InvalidParameter: no file, not TOML, or something in it that does not belong there.
-    """
+    """The configuration in a file."""
     if not path.is_file():
         raise InvalidParameter(
             f"{path}: expected a configuration, got no file (askance aggregator init makes one)"

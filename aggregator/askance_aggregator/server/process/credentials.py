@@ -68,9 +68,6 @@ def read_pair(files: TlsFiles) -> CertificatePair:
     """Read a certificate and its key.
 
     gRPC would start with a pair that does not fit and refuse every caller; here it is an error.
-
-    Raises:
-      NotOperable: a file cannot be read, or is not what it should be; the two do not fit.
     """
     chain, key = read_needed(files.certificate, "certificate"), read_needed(files.key, "key")
     try:

@@ -60,18 +60,7 @@ def read_file(
     environment: Mapping[str, str],
     instead: Mapping[str, object],
 ) -> Any:
-    """Read a file, and what the environment has in place of it.
-
-    Args:
-      make: declares the keys, and makes the value.
-      path: the file.
-      readers: makers of values by type.
-      environment: variables by name.
-      instead: values that go before all others, by name of a key of no table.
-
-    Raises:
-      InvalidParameter: not TOML, or something in it does not belong there; with the place.
-    """
+    """Read a file, and what the environment has in place of it."""
     known = sorted(variable_of(one) for one in key_paths(make))
     unknown = next(
         (name for name in environment if name.startswith(PREFIX) and name not in known), None

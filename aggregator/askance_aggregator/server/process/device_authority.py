@@ -85,11 +85,7 @@ class DeviceAuthority:
 
 
 def read_device_authority(settings: DeviceTls, now_s: Callable[[], int]) -> DeviceAuthority:
-    """Read the devices' authority from the operator's files.
-
-    Raises:
-      NotOperable: a file cannot be read, or is not what it should be; the two do not fit.
-    """
+    """Read the devices' authority from the operator's files."""
     pem = read_needed(settings.authority, "devices' authority")
     try:
         certificates = x509.load_pem_x509_certificates(pem)

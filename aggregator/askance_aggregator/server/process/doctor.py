@@ -133,12 +133,7 @@ CHECKS: dict[str, RegisteredCheck] = {}
 
 
 def check(name: str, advice: str) -> Callable[[Check], Check]:
-    """Register a check.
-
-    Args:
-      name: in its line and JSON.
-      advice: one line of help for a result that is not OK and has none of its own.
-    """
+    """Register a check."""
 
     def register(run: Check) -> Check:
         CHECKS[name] = RegisteredCheck(name, advice, run)

@@ -125,12 +125,6 @@ def create_replica(folder: Path, first: Path, *, name: str, listen: Address) -> 
 
     Returns:
       The configuration's file.
-
-    Raises:
-      NotOperable: something is there already, or the disk says no.
-      InvalidParameter: the aggregator's store is no database, its name or address is asked for, its
-        configuration names a file by a relative path that leaves the folder, or is not written as
-        `create` writes one.
     """
     before = read_configuration(first / CONFIGURATION, environment={})
     if not isinstance(before.store, PostgresqlLocation):
@@ -306,14 +300,11 @@ def configuration_text(listen: Address, metrics: Address, analyst: bytes) -> str
 def _lines(
     make: Callable[..., object], given: Mapping[str, object], above: tuple[str, ...], *, live: bool
 ) -> Iterator[str]:
-    """Yield the lines of a table: its keys, then the tables in it.
-
-    Args:
-      make: declares the keys.
-      given: values in place of the defaults, by path.
-      above: path of the table.
-      live: whether the table itself stands in the file, and not in a comment.
-    """
+    """Yield the lines of a table: its keys, then the tables in it."""
+    # make: declares the keys.
+    # given: values in place of the defaults, by path.
+    # above: path of the table.
+    # live: whether the table itself stands in the file, and not in a comment.
     keys = list(_flat(make))
     for place, one in enumerate(keys):
         if isinstance(one.note, Key):

@@ -179,10 +179,6 @@ def serve(
     Open studies stay open in the store; the next process resumes them. `ready` is called once, when
     every service answers; `rereading` says when and from where the configuration is read again.
     `moved` is the last move of the store that is known; a store from before it is not served.
-
-    Raises:
-      NotOperable: a file, an address or a key that is needed is missing or in use.
-      StoreError: the store cannot be opened, or the address is in use.
     """
     tls = None if configuration.tls is None else TlsParts.of(configuration.tls, now_s)
     enrolment = CurrentEnrolment.of(configuration.enrolment_key, now_s)
@@ -331,11 +327,8 @@ class _Beside:
         self.outer_counter = OuterCounter(store)
 
     def resume(self, server: AggregatorServer, address: str) -> int:
-        """Go on with open studies, then let the health service say that all is served.
-
-        Returns:
-          How many studies go on.
-        """
+        """Go on with open studies, then let the health service say that all is served."""
+        # Returns: How many studies go on.
         resumed = self.manager.resume()
         asyncio.run_coroutine_threadsafe(self.health.serving(), server.loop).result(_PATIENCE_S)
         _LOG.info("serving", address=address, studies_resumed=resumed)
@@ -520,11 +513,9 @@ def _wait(
 
 @contextmanager
 def _recording(log: AuditLog, now_s: Callable[[], int]) -> Iterator[AuditRecorder]:
-    """Provide a recorder; at the end record the refusals that were only counted.
-
-    The number and the digest of the last entry are logged at the start and at the end: `audit
-    verify --expect` then finds a log that was cut off.
-    """
+    """Provide a recorder; at the end record the refusals that were only counted."""
+    # The number and the digest of the last entry are logged at the start and at the end: `audit
+    # verify --expect` then finds a log that was cut off.
     recorder = AuditRecorder(log, now_s)
     _log_head(log)
     try:
@@ -550,16 +541,12 @@ def _log_head(log: AuditLog) -> None:
 def _instruments(
     settings: TelemetrySettings | None, registry: CollectorRegistry, listen: Address
 ) -> tuple[PrometheusObserver, AbstractContextManager[None]]:
-    """Make the service's observer.
-
-    Args:
-      settings: where spans and metrics are sent; None: nowhere.
-      registry: where the metrics are collected, for the page and for sending.
-      listen: where the process listens; with the machine's name it tells replicas apart.
-
-    Returns:
-      The observer, and a block during which they are sent.
-    """
+    """Make the service's observer."""
+    # settings: where spans and metrics are sent; None: nowhere.
+    # registry: where the metrics are collected, for the page and for sending.
+    # listen: where the process listens; with the machine's name it tells replicas apart.
+    #
+    # Returns: The observer, and a block during which they are sent.
     if settings is None:
         return PrometheusObserver(registry), nullcontext()
     try:
@@ -577,9 +564,6 @@ class OpenAddress:
 
     Args:
       tls: its parts; another certificate is read from them at a reload.
-
-    Raises:
-      StoreError: the address is in use, or not this machine's.
     """
 
     def __init__(self, configuration: Configuration, tls: TlsParts, held: ExitStack) -> None:

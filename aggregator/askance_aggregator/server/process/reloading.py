@@ -177,11 +177,7 @@ def process_file(path: Path) -> Iterator[None]:
 
 
 def reload_process(path: Path) -> int:
-    """Send SIGHUP to the process that a file names, and return its number.
-
-    Raises:
-      NotOperable: no process holds the file, or it may not be signalled.
-    """
+    """Send SIGHUP to the process that a file names, and return its number."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)

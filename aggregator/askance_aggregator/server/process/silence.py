@@ -58,21 +58,13 @@ class SilenceReader:
         self._own: _Kept[tuple[RoundAnswers, ...]] | None = None
 
     def seen(self) -> tuple[SeenDevices, ...]:
-        """Return devices by their last call: all, then those of each tag, the most devices first.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return devices by their last call: all, then by tag, the most devices first."""
         with self._lock:
             self._seen = kept = self._fresh(self._seen, self._read_seen)
         return kept.value
 
     def rounds(self) -> tuple[RoundAnswers, ...]:
-        """Return the open rounds by tag, with the devices that are connected to any replica.
-
-        Raises:
-          StoreError: the store cannot be read.
-        """
+        """Return the open rounds by tag, with the devices that are connected to any replica."""
         return sum_answers(self.own_rounds(), self._store.replicas.others_answers())
 
     def read(self) -> pb.SilenceResponse:

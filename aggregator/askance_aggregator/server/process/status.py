@@ -186,11 +186,7 @@ def _outer(store: Store) -> dict[str, Any] | None:
 
 
 def read_silence(configuration: Configuration) -> Silence:
-    """Read which devices are silent from the store, and what a process shows of open rounds.
-
-    Raises:
-      StoreError: the store cannot be opened.
-    """
+    """Read which devices are silent from the store, and what a process shows of open rounds."""
     page = read_page(configuration.metrics)
     with closing(configuration.store.open_to_look()) as store:
         seen, rounds = _silent(store, _rounds(page or ()))

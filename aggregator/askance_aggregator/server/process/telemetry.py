@@ -144,14 +144,7 @@ _SINCE_START = AggregationTemporality.CUMULATIVE
 def metrics_data(
     families: Iterable[Family], resource: Resource, start_ns: int, now_ns: int
 ) -> MetricsData:
-    """Convert families of metrics; names, labels and values stay as they are on the page.
-
-    Args:
-      families: what `CollectorRegistry.collect` yields.
-      resource: names the process.
-      start_ns: since when counts are counted, nanoseconds since 1970.
-      now_ns: the present, likewise.
-    """
+    """Convert families of metrics; names, labels and values stay as they are on the page."""
     metrics = [metric for family in families for metric in _converted(family, start_ns, now_ns)]
     scope = ScopeMetrics(_SCOPE, metrics, schema_url="")
     return MetricsData([ResourceMetrics(resource, [scope], schema_url="")])

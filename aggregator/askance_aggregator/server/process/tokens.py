@@ -71,11 +71,7 @@ class EnrolmentTokens:
         self._random_bytes = random_bytes
 
     def issue(self, devices: int, days: int) -> EnrolmentToken:
-        """Return a new token for a number of devices, valid from now on for a number of days.
-
-        Raises:
-          InvalidParameter: a number that no token can hold.
-        """
+        """Return a new token for a number of devices, valid from now on for a number of days."""
         for what, number, most in (("devices", devices, _MAX_DEVICES), ("days", days, _MAX_DAYS)):
             if not 1 <= number <= most:
                 raise InvalidParameter(f"{what}: expected 1 to {most}, found {number}")
@@ -114,11 +110,7 @@ def read_tokens(path: SecretSource, now_s: Callable[[], int]) -> EnrolmentTokens
 
 
 def read_enrolment_key(path: SecretSource) -> bytes:
-    """Read an enrolment key in a file, or in a variable: 32 bytes, or 64 hexadecimal digits.
-
-    Raises:
-      NotOperable: it cannot be read, or holds no key.
-    """
+    """Read an enrolment key in a file, or in a variable: 32 bytes, or 64 hexadecimal digits."""
     key = read_needed(path, "enrolment key")
     if len(text := key.strip()) == 2 * KEY_BYTES:
         with suppress(ValueError):

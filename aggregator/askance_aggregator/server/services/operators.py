@@ -136,11 +136,7 @@ class OperatorsServicer(Servicer):
 
 
 def check_audit(request: pb.AuditRequest) -> None:
-    """Check the request for a page of the audit log.
-
-    Raises:
-      RemoteProtocolError: a number of entries that no page has, or that no entry has.
-    """
+    """Check the request for a page of the audit log."""
     if not 1 <= request.limit <= MAX_PAGE:
         raise RemoteProtocolError(f"limit: expected 1 to {MAX_PAGE} entries, got {request.limit}")
     if request.after > _MOST:

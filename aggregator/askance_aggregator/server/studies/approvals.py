@@ -63,16 +63,7 @@ class Approver:
 
 
 def check_approver(approver: Approver, analyst_key: bytes, analysts: Collection[str]) -> None:
-    """Check that an approver is another person than a study's analyst.
-
-    Args:
-      approver: who is to approve the study.
-      analyst_key: the public key that has signed it.
-      analysts: all names that the operator gave to that key.
-
-    Raises:
-      ApprovalRefused: the same key, or the same name in any case of its letters.
-    """
+    """Check that an approver is another person than a study's analyst."""
     if approver.public_key == analyst_key:
         raise ApprovalRefused(
             "own-study", "expected another key than the one that signed the study"
@@ -90,14 +81,7 @@ def standing_of_approver(
     may_approve: Callable[[str, bytes], bool | None],
     names_of: Callable[[bytes], Collection[str]],
 ) -> ApprovalStanding:
-    """Return the worth of a stored approval by the rights that its approver has today.
-
-    Args:
-      approval: of the study, not refused.
-      analyst_key: the public key that has signed the study.
-      may_approve: tells of a name and a key whether they are an approver's; None: they are unknown.
-      names_of: returns the names that the operator gave to a key.
-    """
+    """Return the worth of a stored approval by the rights that its approver has today."""
     approver = Approver(approval.approver, approval.public_key)
     try:
         check_approver(approver, analyst_key, names_of(analyst_key))

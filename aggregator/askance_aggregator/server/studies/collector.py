@@ -140,12 +140,10 @@ class Collector:
         return Collected(reports_of, results_of, rows, self._lapse(now_s))
 
     def _lapse(self, now_s: int) -> int:
-        """Forget devices that have lapsed; return how many.
-
-        A device's absence is counted in days on which any other one has called. On a day without a
-        call the service was down, or was not reached. A wrong clock adds no such days: the register
-        takes later ones back at a call of an earlier day.
-        """
+        """Forget devices that have lapsed; return how many."""
+        # A device's absence is counted in days on which any other one has called. On a day without
+        # a call the service was down, or was not reached. A wrong clock adds no such days: the
+        # register takes later ones back at a call of an earlier day.
         if self._lapse_after_days is None:
             return 0
         today = now_s // SECONDS_PER_DAY

@@ -97,11 +97,6 @@ class EpochFleet:
         """Ask a round until the epoch's end, if not before (see `ServiceFleet.ask`).
 
         After the end no member is asked, and what the store holds of the round is counted.
-
-        Raises:
-          EpochOver: the epoch has ended, and the store holds no answer to the round.
-          EpochPaused: the study is paused at the epoch's end, and no answer has come.
-          AskanceError: see `ServiceFleet.ask`.
         """
         over = self._clock.left_ms() <= 0
         tallies = self._fleet.ask(round_, accounts, self._clock.left_ms)

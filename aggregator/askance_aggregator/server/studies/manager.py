@@ -330,13 +330,7 @@ class StudyManager:
         return StudyState.OPEN if ended is None else ended.state
 
     def pause(self, digest: bytes, public_key: bytes) -> StudyState:
-        """Pause a study: it asks nothing new, and takes the reports that are on their way.
-
-        The deadlines of its rounds stand still. It stays paused when the service is started again.
-
-        Returns:
-          Its state; one that has ended stays as it is.
-        """
+        """Pause a study, also over restarts: it asks nothing new and takes what is on its way."""
         self._signed(digest, public_key)
         ended = self._store.conclusion(digest)
         if ended is not None:
@@ -373,11 +367,6 @@ class StudyManager:
 
         Returns:
           Its state; one that has ended stays as it is.
-
-        Raises:
-          UnknownStudy: there is no such study.
-          ApprovalRefused: no study needs an approval here, the approver is the study's analyst, the
-            signature is not the approver's, or the study was refused before.
         """
         owner = self.owner(digest)
         if not self._needs_approval:
@@ -410,11 +399,6 @@ class StudyManager:
 
         Returns:
           Its state, as of `cancel`.
-
-        Raises:
-          UnknownStudy: there is no such study.
-          ApprovalRefused: the approver is the study's analyst.
-          InvalidParameter: the reason is no line of 1 to 200 characters.
         """
         owner = self.owner(digest)
         check_approver(approver, owner, analysts)

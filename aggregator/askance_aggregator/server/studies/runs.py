@@ -242,11 +242,9 @@ class Run:
             return
 
     def _conclude(self) -> Conclusion:
-        """Run it to its end and make the end durable.
-
-        An end that a disk kept although it failed is the end: another run could receive fewer
-        reports.
-        """
+        """Run it to its end and make the end durable."""
+        # An end that a disk kept although it failed is the end: another run could receive fewer
+        # reports.
         kept = self._store.conclusion(self.submission.digest)
         if kept is not None:
             return kept
@@ -262,11 +260,8 @@ class Run:
         return self._collect(self._service)
 
     def _await_approval(self) -> bool:
-        """Wait for an approver's signature, where the study needs it; a refused one is cancelled.
-
-        Returns:
-          False if the study has expired meanwhile.
-        """
+        """Wait for an approver's signature, where it is needed; a refused study is cancelled."""
+        # Returns: False if the study has expired meanwhile.
         digest, needs, unknown = self.submission.digest, self._approval_is_needed(), None
         try:
             while not self._cancelled.is_set():
@@ -296,10 +291,8 @@ class Run:
         return True
 
     def _standing(self, approval: Approval) -> ApprovalStanding:
-        """Return the worth of the study's approval; an unknown approver is one elsewhere, or none.
-
-        Another replica may have been started with callers that this one does not have.
-        """
+        """Return the worth of the study's approval; an unknown approver is one elsewhere."""
+        # Another replica may have been started with callers that this one does not have.
         submission = self.submission
         found = standing_of(approval, submission.signed, submission.digest, self._may_approve)
         if found is ApprovalStanding.UNKNOWN and not self._store.replicas.others_need_approval():
@@ -358,11 +351,9 @@ class Run:
         return concluded
 
     def _begins(self, clock: EpochClock) -> bool:
-        """Wait until an epoch begins; return False if its study is cancelled.
-
-        The first round of an epoch is not opened while the study is paused; if the study is paused
-        until the epoch ends, the epoch is over.
-        """
+        """Wait until an epoch begins; return False if its study is cancelled."""
+        # The first round of an epoch is not opened while the study is paused; if the study is
+        # paused until the epoch ends, the epoch is over.
         begun = has_begun(Transcript(self._store.log(self.submission.digest, clock.epoch)))
         try:
             while not self._cancelled.is_set():

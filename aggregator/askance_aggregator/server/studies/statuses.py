@@ -158,9 +158,6 @@ def population_status(
 
     Before its users are fixed, and when they were deleted, the devices that have the tags now are
     counted.
-
-    Raises:
-      StoreError: the store cannot be read.
     """
     population = register.population(status.digest)
     if population is None:

@@ -96,18 +96,7 @@ class Submission:
 def understand(
     signed: SignedStudy, analysts: frozenset[bytes], population: TaggedPopulation | None = None
 ) -> Submission:
-    """The study in what an analyst sent.
-
-    Args:
-      signed: the study.
-      analysts: the keys whose studies are accepted.
-      population: the tags of its devices, sent beside it; None: none were.
-
-    Raises:
-      SubmissionRefused: the key is not one of `analysts`, the signature not the key's, the study
-        none, its learner not one of the catalogue's in this version, or the tags not those of the
-        commitment that is signed.
-    """
+    """The study in what an analyst sent; `population` has its tags, None: none were sent."""
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
     if not verify_study(signed):
@@ -138,12 +127,7 @@ def count_users(submission: Submission, store: Store, since_day: int | None) -> 
 
 
 def check_timely(submission: Submission, limits: SubmissionLimits, now_s: int) -> None:
-    """Refuse a study that devices cannot answer in time.
-
-    Raises:
-      SubmissionRefused: it has expired, or will before it starts, all its epochs are over, or its
-        rounds close before a device can answer.
-    """
+    """Refuse a study that devices cannot answer in time."""
     try:
         begin_s = max(now_s, start_of(submission.terms))
     except InvalidParameter as error:
@@ -210,12 +194,7 @@ def check_workable(submission: Submission, population: int) -> StudyPlan:
 def check_room(
     submission: Submission, limits: SubmissionLimits, users: int, store: Store, now_s: int
 ) -> None:
-    """Check a study, whose plan needs this many users, against all that the store holds.
-
-    Raises:
-      SubmissionRefused: there are too many studies, or they cost a user too much.
-      StoreError: the store cannot be read.
-    """
+    """Check a study, whose plan needs this many users, against all that the store holds."""
     running = store.open_studies()
     if len(running) >= limits.open_studies:
         raise SubmissionRefused(
@@ -232,12 +211,10 @@ def check_affordable(
     running: Iterable[SignedStudy],
     ended_nano_nats: int,
 ) -> None:
-    """Raise SubmissionRefused if all studies together could cost a user too much.
-
-    An open study counts with its whole budget, of all its epochs; one that has ended with the most
-    that any user was asked for (the sum is `Store.nano_nats_asked`). Every user is taken to be in
-    all of them, so no user is ever over the limit.
-    """
+    """Raise SubmissionRefused if all studies together could cost a user too much."""
+    # An open study counts with its whole budget, of all its epochs; one that has ended with the
+    # most that any user was asked for (the sum is `Store.nano_nats_asked`). Every user is taken to
+    # be in all of them, so no user is ever over the limit.
     if limits.user_nano_nats is None:
         return
     left = limits.user_nano_nats - ended_nano_nats - _budgets(running)

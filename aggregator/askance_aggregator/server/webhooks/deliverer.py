@@ -168,13 +168,7 @@ class Send(Protocol):
 
 
 def wait_s(attempt: int, longest_s: int, share: float) -> int:
-    """Return the seconds from a failed try to the next one: doubled each time, with a random part.
-
-    Args:
-      attempt: number of the try, from 1.
-      longest_s: the most seconds.
-      share: 0 to 1, drawn at random: the wait is between a half and all of the doubled time.
-    """
+    """Return the seconds until the next try: doubled each time; `share` of a half is random."""
     doubled = FIRST_WAIT_S << min(attempt - 1, 32)
     return max(round(min(doubled, longest_s) * (1 + share) / 2), 1)
 
@@ -218,11 +212,7 @@ class Deliverer:
                 stopping.wait(LOOK_S)
 
     def deliver_next(self) -> bool:
-        """Try the next end that is due; return whether it was delivered.
-
-        Raises:
-          StoreError: the store failed; what was sent is sent again.
-        """
+        """Try the next end that is due; return whether it was delivered."""
         receiver = self._receiver
         claim = self._queue.claim(receiver.name, receiver.timeout_s + _CLAIM_S)
         if claim is None:
@@ -258,11 +248,7 @@ class Deliverer:
 
 
 def send_test(receiver: WebhookReceiver, now_s: int) -> str:
-    """Send a test message to a receiver and return the error; "" if it was delivered.
-
-    Raises:
-      InvalidParameter: the receiver's secret cannot be read.
-    """
+    """Send a test message to a receiver and return the error; "" if it was delivered."""
     body, sender = trial_body(now_s), Sender()
     headers = headers_of(f"msg_test_{now_s}", now_s, body, receiver.secrets())
     try:
@@ -284,9 +270,6 @@ def delivering(
     """Queue ends for these receivers and deliver them, for the length of a block.
 
     What is being sent at its end may be sent again by the next process.
-
-    Raises:
-      InvalidParameter: a file of a receiver cannot be read, before the block begins.
     """
     for receiver in receivers:
         receiver.check()

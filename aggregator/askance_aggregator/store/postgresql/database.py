@@ -190,10 +190,6 @@ class PostgresqlDatabase:
         """Hold a database alone on one connection, as long as that is open.
 
         A process that lost its hold without knowing it may write until the token is raised.
-
-        Raises:
-          StoreFailed: a statement of the block failed, told as `failure`.
-          StoreError: a process that serves holds the store, or the server may lose commits.
         """
         made = cls(name, parameters)
         try:
@@ -346,10 +342,8 @@ class PostgresqlDatabase:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Provide a connection; fail at once, and with the reason, while the database is gone.
-
-        The pool alone would wait, try again with growing delays, and keep the reason for its log.
-        """
+        """Provide a connection; fail at once, and with the reason, while the database is gone."""
+        # The pool alone would wait, try again with growing delays, and keep the reason for its log.
         if self._lost:
             self._connect().close()
         connection = self._pool.getconn()

@@ -36,11 +36,7 @@ _SERVING = "askance"  # the application's name of the connections of an aggregat
 def inspect_database(
     name: str, parameters: Callable[[], dict[str, str]], now_s: Callable[[], float]
 ) -> StoreFacts:
-    """Inspect a database by one connection that only reads; `now_s` is this machine's clock.
-
-    Raises:
-      StoreFailed: it cannot be reached, or refuses the role.
-    """
+    """Inspect a database by one connection that only reads; `now_s` is this machine's clock."""
     try:
         given = {"connect_timeout": str(_TIMEOUT_S), **parameters()}
         given["application_name"] = "askance-doctor"

@@ -199,9 +199,6 @@ def held_postgresql(
     """Hold a database's store alone, at this version; with `new`, make one where none is.
 
     It has that mark from its first moment on.
-
-    Raises:
-      StoreError: no store, one of a newer version, or one that is in use.
     """
     with PostgresqlDatabase.alone(name, parameters, "cannot be moved") as connection:
         if schema.version(connection) is not None:

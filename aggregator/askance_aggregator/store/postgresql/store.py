@@ -116,11 +116,9 @@ class PostgresqlDialect:
         refuse_reports(execute, study)
 
     def remove_reports(self, digest: bytes, most: int) -> int:
-        """Drop the partition; see `Retention.remove_rows`.
-
-        Detached concurrently, it takes no lock that reports to other studies wait for. A detaching
-        that broke off is completed first.
-        """
+        """Drop the partition; see `Retention.remove_rows`."""
+        # Detached concurrently, it takes no lock that reports to other studies wait for. A
+        # detaching that broke off is completed first.
         row = self.database.row(
             "SELECT retention.study FROM retention JOIN studies ON studies.number = retention.study"
             " WHERE digest = %s AND rows_left",
@@ -301,10 +299,8 @@ class ReportRows:
         return statuses
 
     def _add(self, arrivals: Sequence[StoredReport], places: dict[bytes, Place]) -> set[Key]:
-        """Store the arrivals, distinct by request and user; return those that are not new.
-
-        If a round takes no more reports, _NotTaken is raised, and nothing was stored.
-        """
+        """Store the arrivals, distinct by request and user; return those that are not new."""
+        # If a round takes no more reports, _NotTaken is raised, and nothing was stored.
         partitions, requests, ordinals, data = _arrays(arrivals, places)
         sequences = Bigints([arrival.sequence for arrival in arrivals])
         asking = {places[digest].round for digest in {_request(arrival) for arrival in arrivals}}
@@ -386,10 +382,8 @@ def _noted(connection: Connection, digests: list[bytes]) -> dict[bytes, Place]:
 def _compared(
     connection: Connection, arrivals: Sequence[StoredReport], places: dict[bytes, Place]
 ) -> tuple[list[int], list[int]]:
-    """Return the arrivals of which other bytes are stored, and those of which none are.
-
-    Other bytes are kept as evidence.
-    """
+    """Return the arrivals of which other bytes are stored, and those of which none are."""
+    # Other bytes are kept as evidence.
     rows = connection.execute(_COMPARE, _arrays(arrivals, places)).fetchall()
     others = sorted(place for place, same in rows if not same)
     for place in others:
@@ -446,9 +440,6 @@ class PostgresqlStore(SqlStore):
         """Open a database's store to write to it, as other processes may at the same time.
 
         See `PostgresqlDatabase` for the arguments; `watch` observes later operations.
-
-        Raises:
-          StoreError: no connection, another schema version, or it is being migrated.
         """
         store = cls.open_to_read(name, parameters)
         try:

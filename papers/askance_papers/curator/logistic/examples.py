@@ -30,9 +30,6 @@ class Examples:
 
     Args:
       signed: shape (n, d): y_i x_i.
-
-    Raises:
-      InvalidRecord: no rows or no columns, or a row that is longer or not finite.
     """
 
     signed: NDArray[np.float64]

@@ -87,9 +87,6 @@ class HuberHinge:
     Args:
       width: h, 1/1000 .. 1000; the hinge loss is its limit at 0, whose curvature has no bound.
 
-    Raises:
-      InvalidParameter: a width outside its range.
-
     Source: Chapelle, "Training a support vector machine in the primal" (2007); Chaudhuri,
       Monteleoni, Sarwate (JMLR 2011), section 3.4.2.
     """

@@ -107,11 +107,9 @@ class _Objective:
     loss: MarginLoss
 
     def followed(self) -> NDArray[np.float64] | None:
-        """From 0, or from the minimiser of a softer objective.
-
-        With w = T v the objective is T times that of v with T times the strength, of a loss that is
-        T times as soft: so the softer objective's v, T-fold, is where to start.
-        """
+        """From 0, or from the minimiser of a softer objective."""
+        # With w = T v the objective is T times that of v with T times the strength, of a loss that
+        # is T times as soft: so the softer objective's v, T-fold, is where to start.
         found = self.minimiser(np.zeros(len(self.linear)))
         if found is not None or self.strength > _HARDEST:
             return found
@@ -203,10 +201,6 @@ def calibrate(
 
     `count` is n and `regularisation` lambda; these two and `epsilon` (nats) are above 0.
 
-    Raises:
-      InvalidParameter: something is not above 0, or the calibration is `JOINT` and the loss's
-        curvature does not fade.
-
     Source: CM08, Algorithm 2 and Theorem 3, whose proofs leave the change of variables out; see
       `LogisticCalibration`.
     """
@@ -294,11 +288,7 @@ class OutputPerturbation:
     def of(
         cls, epsilon: Rational, regularisation: Rational, loss: MarginLoss = LOGISTIC
     ) -> OutputPerturbation:
-        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction).
-
-        Raises:
-          InvalidParameter: a number outside its range.
-        """
+        """Make a mechanism from numbers in any exact notation ("0.5", 1, a Fraction)."""
         return cls(read_epsilon(epsilon), rational(regularisation, "regularisation"), loss)
 
     @property
@@ -402,10 +392,8 @@ def _check(epsilon: Fraction, regularisation: Fraction) -> None:
 
 
 def _check_tilt(scale: float, dimension: int) -> None:
-    """Check the length that a tilt adds to the gradient.
-
-    Gamma(d), below this bound except with e^-30.
-    """
+    """Check the length that a tilt adds to the gradient."""
+    # Gamma(d), below this bound except with e^-30.
     if scale * (dimension + 10 * sqrt(dimension) + 40) > _LONGEST_TILT:
         raise InvalidParameter(
             "epsilon: expected more for so few rows and so many columns, found so little that the"

@@ -106,11 +106,9 @@ class Gaussian:
         return discrete_gaussian(words, self.variance, count)
 
     def half_width(self, confidence: Rational, answers: int = 1) -> int:
-        """A t for which P[no |k| of `answers` draws > t] >= confidence; at most 2 above the least.
-
-        P[k >= m] <= P[N >= m - 1] for the continuous N of the same variance (Canonne, Kamath,
-        Steinke, Proposition 25), so t >= sd z will do, z the two-sided normal quantile.
-        """
+        """A t for which P[no |k| of `answers` draws > t] >= confidence, at most 2 too great."""
+        # P[k >= m] <= P[N >= m - 1] for the continuous N of the same variance (Canonne, Kamath,
+        # Steinke, Proposition 25), so t >= sd z will do, z the two-sided normal quantile.
         wanted = read_probability(confidence, "confidence")
         check_answers(answers)
         # 1 - confidence^(1 / answers), also where that is next to nothing.
@@ -155,11 +153,7 @@ def gaussian_at(rho: Rational) -> Calibration:
 
 
 def read_rho(value: Rational) -> Fraction:
-    """A zCDP budget.
-
-    Raises:
-      InvalidParameter: it is not a number above 0.
-    """
+    """A zCDP budget."""
     rho = rational(value, "rho")
     if rho <= 0:
         raise InvalidParameter(f"rho: expected a number above 0, got {value_text(value)}")

@@ -33,11 +33,7 @@ _ROOT_BITS = 32
 
 
 def read_step(value: Rational) -> Fraction:
-    """A grid's step, exactly.
-
-    Raises:
-      InvalidParameter: it is not a number above 0.
-    """
+    """A grid's step, exactly."""
     step = rational(value, "step")
     if step <= 0:
         raise InvalidParameter(f"step: expected a number above 0, got {value_text(value)}")
@@ -64,9 +60,6 @@ def steps(values: ArrayLike, step: Fraction) -> NDArray[np.int64]:
     Args:
       values: any shape; integers, floats (each the binary fraction that it is), or Fractions.
       step: above 0. Floats are quick where it is a power of two.
-
-    Raises:
-      InvalidRecord: a value that is no finite number, or 2^60 steps or more from 0.
     """
     found = np.asarray(values)
     if found.dtype.kind == "f" and _is_power_of_two(step):
@@ -141,11 +134,9 @@ def _is_power_of_two(step: Fraction) -> bool:
 
 
 def _of_floats(found: NDArray[np.float64], step: Fraction) -> NDArray[np.int64]:
-    """Round floats to whole steps exactly.
-
-    No operation rounds: a product with a power of two, a floor, and a difference u - floor(u) that
-    is compared with 1/2 (it rounds only for u in (-1/2, 0), where it is above 1/2).
-    """
+    """Round floats to whole steps exactly."""
+    # No operation rounds: a product with a power of two, a floor, and a difference u - floor(u)
+    # that is compared with 1/2 (it rounds only for u in (-1/2, 0), where it is above 1/2).
     with np.errstate(all="ignore"):
         scaled = found / float(step)
     if not (np.abs(scaled) < _MAX_STEPS).all():  # NaN is not less either

@@ -133,9 +133,6 @@ class Listed(Weighs):
     Args:
       hypotheses: one or more; evaluated on all examples when they are scored.
       labels: the two that they give.
-
-    Raises:
-      InvalidParameter: there is none.
     """
 
     def __init__(self, hypotheses: Iterable[Hypothesis], labels: tuple[int, int]) -> None:
@@ -189,9 +186,6 @@ class ScoredAtOnce:
         That each example counts for 1 at most, whatever the others are, is its author's promise.
       named: a hypothesis by its number.
       labels: the two that they give.
-
-    Raises:
-      InvalidParameter: there is none.
     """
 
     def __init__(
@@ -262,9 +256,6 @@ class Stumps(Weighs):
 
     Args:
       cuts: for each feature its cuts, finite; at least one cut in all.
-
-    Raises:
-      InvalidParameter: there is none, or one is no finite number.
     """
 
     def __init__(self, cuts: Sequence[Sequence[float]]) -> None:
@@ -320,11 +311,7 @@ def thresholds(cuts: Sequence[float]) -> Stumps:
 
 
 def even_cuts(low: float, high: float, count: int) -> tuple[float, ...]:
-    """`count` cuts that divide stated bounds evenly.
-
-    Raises:
-      InvalidParameter: bounds out of order, or no cuts.
-    """
+    """`count` cuts that divide stated bounds evenly."""
     whole = isinstance(count, int) and not isinstance(count, bool)
     if not -inf < low < high < inf or not whole or count < 1:
         raise InvalidParameter(
@@ -385,11 +372,9 @@ class _OverBits(Weighs):
 
     @abstractmethod
     def _wrong(self, cube: NDArray[np.int64], ones: int, total: int) -> NDArray[np.int64]:
-        """The weight that each hypothesis gets wrong.
-
-        `cube`, shape (2, ..., 2), has of each point the weight of its ones less that of its
-        noughts.
-        """
+        """The weight that each hypothesis gets wrong."""
+        # `cube`, shape (2, ..., 2), has of each point the weight of its ones less that of its
+        # noughts.
 
 
 class Conjunctions(_OverBits):
@@ -422,9 +407,6 @@ class Parities(_OverBits):
     """The 2^d parities over d bits, d at most 20; labels are 0 and 1.
 
     (`curator.parity` learns them for any d where one of them fits; here none need fit.)
-
-    Raises:
-      InvalidParameter: another d.
     """
 
     def __init__(self, d: int) -> None:

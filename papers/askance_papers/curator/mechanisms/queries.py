@@ -40,9 +40,6 @@ class CuratorQuery(Generic[Records]):
       name: for errors.
       of: the records to shape (n,), each entry a function of its own record alone.
       low, high: the bounds, low < high; they are rounded to the nearest floats.
-
-    Raises:
-      InvalidParameter: bounds that are none, or beyond 2^52.
     """
 
     name: str
@@ -66,11 +63,7 @@ class CuratorQuery(Generic[Records]):
         return float(low), float(high)
 
     def span(self, step: Fraction) -> int:
-        """Distance, in steps, between the bounds: the most that replacing one record moves the sum.
-
-        Raises:
-          InvalidParameter: the bounds are the same number of steps, or too many steps from 0.
-        """
+        """Distance of the bounds in steps: the most that replacing one record moves the sum."""
         if max(map(abs, self.bounds)) / step >= _MAX_SUM:
             raise InvalidParameter(
                 f"query {self.name!r}: expected a step of which 2^60 go beyond the bounds,"
@@ -84,11 +77,7 @@ class CuratorQuery(Generic[Records]):
         return high - low
 
     def total(self, records: Records, step: Fraction) -> tuple[int, int, Fraction]:
-        """(sum of the records' values in steps, number of records, how far each may be rounded).
-
-        Raises:
-          InvalidRecord: values of another shape, none, or one that is not within the bounds.
-        """
+        """(sum of the records' values in steps, number of records, how far each may be rounded)."""
         values = np.asarray(self.of(records))
         if values.ndim != 1 or not values.size or values.dtype.kind not in "buif":
             raise InvalidRecord(

@@ -58,9 +58,6 @@ class ScoredCandidates:
 
     Args:
       values: shape (candidates,), whole numbers.
-
-    Raises:
-      InvalidRecord: none, or not whole numbers below 2^52.
     """
 
     values: NDArray[np.int64]
@@ -182,14 +179,9 @@ class PermuteAndFlip:
         return _first_accepted(candidates, rate, turned_down, words)
 
     def probabilities(self, scores: NDArray[np.int64]) -> tuple[Decimal, ...]:
-        """Compute each candidate's probability, to at least 30 digits.
-
-        Give every candidate a uniform time; h is chosen if its coin comes up and no earlier one's
-        did: P[h] = p_h times the integral over t in [0, 1] of the product of (1 - t p_g), g != h.
-
-        Raises:
-          InvalidParameter: more than 64 candidates.
-        """
+        """Compute each candidate's probability, to at least 30 digits."""
+        # Give every candidate a uniform time; h is chosen if its coin comes up and no earlier one's
+        # did: P[h] = p_h times the integral over t in [0, 1] of the product of (1 - t p_g), g != h.
         if len(scores) > _MAX_ENUMERATED:
             raise InvalidParameter(
                 f"candidates: expected at most {_MAX_ENUMERATED} to enumerate, found {len(scores)}"

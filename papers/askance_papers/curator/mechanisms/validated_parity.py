@@ -87,11 +87,7 @@ class ValidatedParity:
 
     @classmethod
     def of(cls, epsilon: Rational, beta: Rational) -> ValidatedParity:
-        """The mechanism with enough runs for a failure of at most beta.
-
-        Raises:
-          InvalidParameter: no epsilon above 0, or no beta between 0 and 1.
-        """
+        """The mechanism with enough runs for a failure of at most beta."""
         budget, runs = read_epsilon(epsilon), validated_runs(beta)
         return cls(budget, runs, even_keeping(budget, runs))
 
@@ -135,17 +131,13 @@ class ValidatedParity:
     def sizes(self, d: int, alpha: Rational, beta: Rational) -> ValidatedSizes:
         """Compute examples with which the release errs by more than alpha at most with beta.
 
-        A run is good, of error at most alpha / 2, with probability 31/64 or more, so k runs lack a
-        good one but with beta / 2; `choice_examples` leave a bad choice the other half.
-
         Args:
           d: the length of an x.
           alpha: the error allowed, between 0 and 1.
           beta: the failure allowed; that of `of`, or a larger one.
-
-        Raises:
-          InvalidParameter: a number out of range, or a beta for which there are too few runs.
         """
+        # A run is good, of error at most alpha / 2, with probability 31/64 or more, so k runs lack
+        # a good one but with beta / 2; `choice_examples` leave a bad choice the other half.
         failure, error = read_probability(beta, "beta"), read_probability(alpha, "alpha")
         if validated_runs(failure) > self.runs:
             raise InvalidParameter(
@@ -160,22 +152,18 @@ class ValidatedParity:
 def choice_examples(epsilon: Fraction, candidates: int, alpha: Rational, beta: Rational) -> int:
     """Compute test examples with which a choice is bad at most with beta.
 
-    One candidate has an error of at most alpha / 2; a bad one has more than alpha. Let m be the
-    test part, and a < b parts of alpha. By Chernoff's bound the good one makes at most a alpha m
-    mistakes but with e^(-alpha m h(2 a) / 2), a bad one at least b alpha m but with
-    e^(-alpha m h(b)), h(x) = x ln x - x + 1; and then one of the k is a bad choice with at most
-    k e^(-epsilon (b - a) alpha m / 2). Each of the three is to be beta / 3; a and b are those on a
-    grid for which m is least.
-
     Args:
       epsilon: of the choice, nats.
       candidates: k.
       alpha: the error from which on a candidate is bad, between 0 and 1.
       beta: the failure allowed, between 0 and 1.
-
-    Raises:
-      InvalidParameter: a number out of range.
     """
+    # One candidate has an error of at most alpha / 2; a bad one has more than alpha. Let m be the
+    # test part, and a < b parts of alpha. By Chernoff's bound the good one makes at most a alpha m
+    # mistakes but with e^(-alpha m h(2 a) / 2), a bad one at least b alpha m but with e^(-alpha m
+    # h(b)), h(x) = x ln x - x + 1; and then one of the k is a bad choice with at most k e^(-epsilon
+    # (b - a) alpha m / 2). Each of the three is to be beta / 3; a and b are those on a grid for
+    # which m is least.
     failure, error = read_probability(beta, "beta"), read_probability(alpha, "alpha")
     parts = [(_GRID // 2 + i) / _GRID for i in range(1, _GRID // 2)]
     half = float(epsilon) / 2
@@ -189,11 +177,7 @@ def choice_examples(epsilon: Fraction, candidates: int, alpha: Rational, beta: R
 
 
 def validated_runs(beta: Rational) -> int:
-    """Return k = ceil(ln(2 / beta) / ln(1 / (1/2 + 1/64))): a good run, but with beta / 2.
-
-    Raises:
-      InvalidParameter: no number between 0 and 1.
-    """
+    """Return k = ceil(ln(2 / beta) / ln(1 / (1/2 + 1/64))): a good run, but with beta / 2."""
     failure = read_probability(beta, "beta")
     return ceil((log(2) - log(failure)) / -log(1 - _GOOD))
 

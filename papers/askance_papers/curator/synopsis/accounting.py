@@ -61,11 +61,7 @@ class QuerySet:
 
     @classmethod
     def counting(cls, family: QueryFamily, n: int) -> QuerySet:
-        """Counting queries over n records: rho = 1/n.
-
-        Raises:
-          InvalidParameter: n below 1.
-        """
+        """Counting queries over n records: rho = 1/n."""
         if n < 1:
             raise InvalidParameter(f"n: expected 1 or more, found {n}")
         return cls(family.size, Fraction(1, n * family.scale), family.scale)
@@ -140,13 +136,8 @@ def rounds_for(queries: int) -> int:
 def tight_plan(
     queries: QuerySet, epsilon: Rational, delta: Rational, samples: int = DEFAULT_SAMPLES
 ) -> BoostingPlan:
-    """The most accurate plan that is (epsilon, delta)-private by the tight accounting.
-
-    Half of the zCDP pays for draws (that gives mu), the other half for answers (lambda).
-
-    Raises:
-      InvalidParameter: epsilon, delta or the number of samples out of range.
-    """
+    """The most accurate plan that is (epsilon, delta)-private by the tight accounting."""
+    # Half of the zCDP pays for draws (that gives mu), the other half for answers (lambda).
     rho = concentrated_within(read_epsilon(epsilon), read_probability(delta, "delta"))
     _check_samples(samples)
     rounds = rounds_for(queries.size)
@@ -160,14 +151,9 @@ def tight_plan(
 def printed_plan(
     queries: QuerySet, epsilon: Rational, delta: Rational, samples: int = DEFAULT_SAMPLES
 ) -> BoostingPlan:
-    """The plan by the accounting that DRV10 prints; it spends far less than it is charged.
-
-    A fifth of epsilon and half of delta pay for the T k draws by Theorem III.3; the rest is shared
-    by the T base synopses, summed.
-
-    Raises:
-      InvalidParameter: epsilon, delta or the number of samples out of range.
-    """
+    """The plan by the accounting that DRV10 prints; it spends far less than it is charged."""
+    # A fifth of epsilon and half of delta pay for the T k draws by Theorem III.3; the rest is
+    # shared by the T base synopses, summed.
     total, failure = read_epsilon(epsilon), read_probability(delta, "delta")
     _check_samples(samples)
     rounds = rounds_for(queries.size)
@@ -185,10 +171,8 @@ def concentrated_within(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def per_release_epsilon(total: Fraction, delta: Fraction, count: int) -> Fraction:
-    """Compute the largest epsilon of each of `count` pure releases, on a grid of 10^-15.
-
-    All of them together are (total, delta)-private by Theorem III.3, or by their sum.
-    """
+    """Compute the largest epsilon of each of `count` pure releases, on a grid of 10^-15."""
+    # All of them together are (total, delta)-private by Theorem III.3, or by their sum.
     theorem = Advanced()
 
     def spent(each: Fraction) -> float:

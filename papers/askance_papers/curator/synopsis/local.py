@@ -123,9 +123,6 @@ def boosting_rehearsal(
 
     A fleet's study signs its plan, and stops a run that asks more: plan this learner, and pass the
     study's oracle to `boosted_locally` with the same arguments. `schema` is the shape of a record.
-
-    Raises:
-      InvalidParameter: an accuracy is no number.
     """
     accurate, slack = (rational(one, "accuracy") for one in accuracy)
 
@@ -143,9 +140,6 @@ def conjunctions(family: MarginalFamily, columns: Sequence[Expression]) -> Asked
     """The queries of marginals as predicates over a schema.
 
     `columns` has for each column of the universe the expression that holds its code.
-
-    Raises:
-      InvalidParameter: another number of columns.
     """
     expected = len(family.universe.sizes)
     if len(columns) != expected:

@@ -39,9 +39,6 @@ class QueryFamily(ABC):
       universe: what its queries are about.
       size: how many there are, 1 .. 2^18.
       scale: every value is a whole number of 1/scale.
-
-    Raises:
-      InvalidParameter: no query, or too many.
     """
 
     def __init__(self, universe: Universe, size: int, scale: int = 1) -> None:
@@ -87,11 +84,7 @@ class QueryFamily(ABC):
         return int(found.max())
 
     def counts(self, histogram: Histogram) -> NDArray[np.int64]:
-        """The true answers in units of 1/(n scale), exactly; not private. Shape (size,).
-
-        Raises:
-          InvalidParameter: a histogram over another universe.
-        """
+        """The true answers in units of 1/(n scale), exactly; not private. Shape (size,)."""
         if histogram.universe != self.universe:
             raise InvalidParameter(
                 f"histogram: expected one over columns of {self.universe.sizes} codes, found "
@@ -106,11 +99,9 @@ class QueryFamily(ABC):
 
 
 def squared_sensitivity(rows: NDArray[np.int32], scale: int) -> int:
-    """Bound the squared L2 distance that replacing a record moves the sums, in 1/scale^2.
-
-    The values are not negative, so two cells' columns are at most the sum of their squares apart;
-    and no query moves by more than `scale`. It depends on the queries alone.
-    """
+    """Bound the squared L2 distance that replacing a record moves the sums, in 1/scale^2."""
+    # The values are not negative, so two cells' columns are at most the sum of their squares apart;
+    # and no query moves by more than `scale`. It depends on the queries alone.
     return min(len(rows) * scale * scale, 2 * int(_squares(rows).max()))
 
 
@@ -131,9 +122,6 @@ class MatrixQueries(QueryFamily):
 
     Args:
       values: shape (size, |X|), in [0, 1].
-
-    Raises:
-      InvalidParameter: another shape, a value outside [0, 1], or more than a GiB is needed.
     """
 
     def __init__(self, universe: Universe, values: ArrayLike) -> None:
@@ -179,9 +167,6 @@ class PredicateQueries(QueryFamily):
     Args:
       rule: says which records a query counts. Booleans are in [0, 1] by their type, so the
         sensitivity of 1/n needs no other check.
-
-    Raises:
-      InvalidParameter: the rule does not answer with booleans of the right shape.
     """
 
     def __init__(self, universe: Universe, size: int, rule: Rule) -> None:
@@ -204,16 +189,7 @@ class PredicateQueries(QueryFamily):
 
 
 def ranges(universe: Universe, lows: ArrayLike, highs: ArrayLike) -> PredicateQueries:
-    """Boxes: a query counts the records whose every code lies in its range, ends included.
-
-    Args:
-      universe: the columns and their codes.
-      lows: shape (size, columns), the first code of each range.
-      highs: shape (size, columns), the last code of each range.
-
-    Raises:
-      InvalidParameter: shapes that differ, or ends that are no codes of their column.
-    """
+    """Boxes: a query counts the records whose every code lies in its range, ends included."""
     low, high = np.asarray(lows), np.asarray(highs)
     columns = len(universe.sizes)
     if low.ndim != 2 or low.shape != high.shape or low.shape[1] != columns:
@@ -240,11 +216,7 @@ def ranges(universe: Universe, lows: ArrayLike, highs: ArrayLike) -> PredicateQu
 
 
 def column_ranges(universe: Universe, column: int) -> PredicateQueries:
-    """Every range of one column's codes.
-
-    Raises:
-      InvalidParameter: there is no such column.
-    """
+    """Every range of one column's codes."""
     if not 0 <= column < len(universe.sizes):
         raise InvalidParameter(f"column: expected 0 .. {len(universe.sizes) - 1}, found {column}")
     starts, ends = np.triu_indices(universe.sizes[column])
@@ -261,9 +233,6 @@ def random_queries(universe: Universe, size: int, key: int) -> PredicateQueries:
       universe: the columns and their codes.
       size: number of queries, 1 or more.
       key: which family, 0 .. 2^64-1; SplitMix64 of key, query and cell decides, so nothing is kept.
-
-    Raises:
-      InvalidParameter: a key out of range.
     """
     if not 0 <= key < 1 << 64:
         raise InvalidParameter(f"key: expected 0 .. 2^64-1, found {key}")
@@ -293,9 +262,6 @@ class MarginalFamily(QueryFamily):
 
     Args:
       way: k, 1 .. the number of columns.
-
-    Raises:
-      InvalidParameter: another k, or too many queries.
     """
 
     def __init__(self, universe: Universe, way: int) -> None:

@@ -80,9 +80,6 @@ def queries_for(synopses: int, beta: float, advantage: float) -> int:
       beta: above 0, below 1.
       advantage: eta, 0 or more and below 1/2.
 
-    Raises:
-      InvalidParameter: an argument outside its range.
-
     Source: DRV10 Lemma V.1, whose 2 (ln(1/beta) + m)/(1 - 2 eta) it improves on: ln synopses
       instead of m = log2 synopses, and ln(1/(1/2 + eta)) instead of 1/2 - eta.
     """

@@ -43,10 +43,6 @@ class LowSensitivityQueries:
       n: how many records the data have.
       sensitivity: rho: how far replacing one of n records moves any answer at most.
       values: what the queries are; vectorised.
-
-    Raises:
-      InvalidParameter: too many databases; values of another shape, not finite or far too large; or
-        a query whose sensitivity is above rho.
     """
 
     def __init__(self, universe: Universe, n: int, sensitivity: Rational, values: Values) -> None:
@@ -68,11 +64,7 @@ class LowSensitivityQueries:
         return QuerySet(self._size, self._unit, _PARTS + 1)
 
     def truth(self, histogram: Histogram) -> NDArray[np.int64]:
-        """The answers in units of rho/1024; not private. Shape (size,).
-
-        Raises:
-          InvalidParameter: a histogram over another universe, or of another number of records.
-        """
+        """The answers in units of rho/1024; not private. Shape (size,)."""
         if histogram.universe != self.universe or histogram.n != self.n:
             raise InvalidParameter(
                 f"histogram: expected {self.n} records over {self.universe.sizes}, found "

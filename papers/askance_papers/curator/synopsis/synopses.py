@@ -55,9 +55,6 @@ class Distribution:
         """Independent rows of the distribution.
 
         Drawn with floats: what they are drawn from is public already, so no float can reveal more.
-
-        Raises:
-          InvalidParameter: a number of rows outside 1 .. 10^7.
         """
         if not 1 <= rows <= _MAX_ROWS:
             raise InvalidParameter(f"rows: expected 1 .. {_MAX_ROWS}, found {rows}")
@@ -116,11 +113,7 @@ class Answered:
     synopsis: Synopsis | None
 
     def table(self, rows: int, words: Words) -> NDArray[np.int64]:
-        """A synthetic table of codes, shape (rows, columns); it costs nothing more.
-
-        Raises:
-          InvalidParameter: the method has no synopsis.
-        """
+        """A synthetic table of codes, shape (rows, columns); it costs nothing more."""
         if self.synopsis is None:
             raise InvalidParameter(
                 f"table: expected a release with a synopsis, found answers only ({self.method})"

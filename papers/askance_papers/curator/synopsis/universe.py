@@ -23,9 +23,6 @@ class Universe:
 
     Args:
       sizes: how many codes each column has; a bit has 2.
-
-    Raises:
-      InvalidParameter: no column, a column without a code, or more than 2^16 cells.
     """
 
     sizes: tuple[int, ...]
@@ -77,9 +74,6 @@ class Histogram:
 
     Args:
       counts: shape (cells,), whole numbers of 0 or more that sum to n >= 1.
-
-    Raises:
-      InvalidRecord: another shape, a count below 0, or no record.
     """
 
     universe: Universe
@@ -99,15 +93,7 @@ class Histogram:
 
     @classmethod
     def of(cls, universe: Universe, table: ArrayLike) -> Histogram:
-        """The histogram of a table of codes.
-
-        Args:
-          universe: the columns and their codes.
-          table: shape (n, columns), whole numbers, each a code of its column.
-
-        Raises:
-          InvalidRecord: no row, another shape, no whole numbers, or a code out of range.
-        """
+        """The histogram of a table of codes."""
         codes = np.asarray(table)
         columns = len(universe.sizes)
         if codes.ndim != 2 or codes.shape[1] != columns or not codes.shape[0]:

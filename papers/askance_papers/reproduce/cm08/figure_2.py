@@ -160,11 +160,9 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
 def _holds(
     algorithm: Algorithm, measured: Mapping[Algorithm, Errors], off_by: float | None
 ) -> bool | None:
-    """Check the errors against independent runs and the expected order, and the noise.
-
-    Objective perturbation errs no more than output perturbation, and the joint calibration no
-    more than the others.
-    """
+    """Check the errors against independent runs and the expected order, and the noise."""
+    # Objective perturbation errs no more than output perturbation, and the joint calibration no
+    # more than the others.
     noise = measured[algorithm].noise
     claims = [] if noise is None else [noise.possible]
     claims += [] if off_by is None else [abs(off_by) <= SLACK]

@@ -86,10 +86,8 @@ class TiltedLaw:
 
 
 def neighbours(dimension: int, common: int) -> Iterator[tuple[Examples, Examples]]:
-    """Generate pairs that differ in their last row; others are zeros, or pull on the last axis.
-
-    Tilts differ most where w misclassifies both rows, determinants where one row is zero.
-    """
+    """Generate pairs that differ in their last row; others are zeros, or pull on the last axis."""
+    # Tilts differ most where w misclassifies both rows, determinants where one row is zero.
     rows = [np.zeros(dimension)]
     if dimension == 1:
         rows += [np.array([size]) for size in (1.0, -1.0, 0.5)]
@@ -199,12 +197,10 @@ def measured(
 
 
 def attained(mechanism: ObjectivePerturbation) -> float:
-    """Compute a loss that one dimension attains, in nats, by its claims alone.
-
-    One row more (against a row of zeros) tilts by kappa far out, half of what two rows may: eps'/2.
-    Where the loss bends most its slope is kappa/2, for all losses here, and the change of variables
-    costs its whole factor, less eps'/4 at most for the tilt.
-    """
+    """Compute a loss that one dimension attains, in nats, by its claims alone."""
+    # One row more (against a row of zeros) tilts by kappa far out, half of what two rows may:
+    # eps'/2. Where the loss bends most its slope is kappa/2, for all losses here, and the change of
+    # variables costs its whole factor, less eps'/4 at most for the tilt.
     chosen = mechanism.calibrated(_COMMON + 1)
     strength = float(mechanism.regularisation) + chosen.added
     bend = float(mechanism.loss.curvature_bound) / ((_COMMON + 1) * strength)

@@ -92,11 +92,9 @@ def lemma_1(loss: MarginLoss, setting: Setting) -> Iterator[Row]:
 
 
 def corollary_2(loss: MarginLoss, setting: Setting) -> Row:
-    """Find the pair of neighbours whose minimisers are furthest apart, beside the noise's scale.
-
-    Two rows of nearly opposite directions that both pull with the whole slope, since all others
-    push w far along the second axis.
-    """
+    """Find the pair of neighbours whose minimisers are furthest apart, beside the noise's scale."""
+    # Two rows of nearly opposite directions that both pull with the whole slope, since all others
+    # push w far along the second axis.
     best, strength = 0.0, 1.0
     for product in _PRODUCTS:
         for short in _SHORT:

@@ -229,12 +229,10 @@ def without_noise(family: MarginalFamily, n: int, seed: Seed) -> Row:
 
 
 def noise_rows(family: MarginalFamily, n: int, seed: Seed) -> Iterator[Row]:
-    """Generate the rows that compare drawn noise with what the releases were charged.
-
-    Each claim is the mechanism's textbook law for the cost that its events state: a record moves
-    WAY-way marginals by 1 in two cells of every set of columns, so by 2 C(BITS, WAY) in all, in L1
-    and in squared L2.
-    """
+    """Generate the rows that compare drawn noise with what the releases were charged."""
+    # Each claim is the mechanism's textbook law for the cost that its events state: a record moves
+    # WAY-way marginals by 1 in two cells of every set of columns, so by 2 C(BITS, WAY) in all, in
+    # L1 and in squared L2.
     histogram = data(family.universe, n, seed / "data")
     truth = family.counts(histogram)
     squared = 2 * comb(BITS, WAY)
@@ -265,13 +263,12 @@ def clipped_laplace(
 ) -> NoiseCheck:
     """Compare answers that were clipped to 0 .. n with Laplace noise of a claimed scale.
 
-    Of each query one event is left whole by clipping: a draw above t, where the truth is below n/2,
-    and one below -t where it is not, for t up to n/2. It has the probability q^t / (1 + q) with
-    q = e^(-1/scale), and is independent from query to query.
-
     Returns:
       The scale that the share of events stands for, over the claimed one.
     """
+    # Of each query one event is left whole by clipping: a draw above t, where the truth is below
+    # n/2, and one below -t where it is not, for t up to n/2. It has the probability q^t / (1 + q)
+    # with q = e^(-1/scale), and is independent from query to query.
     least = min(round(scale * log(2)), n // 2 - 1)
     counts = np.rint(answers * n).astype(np.int64)
     beyond = np.where(2 * truth < n, counts - truth >= least, truth - counts >= least)
@@ -283,13 +280,11 @@ def clipped_laplace(
 
 
 def mwem_rows(n: int, seed: Seed) -> Iterator[Row]:
-    """Compare what MWEM chooses and measures with their shares of epsilon, a half each.
-
-    With one round over two bits its synopsis is fitted to a single noisy count, far from the ends,
-    and gives it back to a thousandth; the other bit stays even. The counts of the bits are 100 and
-    104 above n/2, so that the exponential mechanism chooses the second one with e^(epsilon / 4 * 4)
-    to one, and the answer has Laplace noise of scale 2/epsilon.
-    """
+    """Compare what MWEM chooses and measures with their shares of epsilon, a half each."""
+    # With one round over two bits its synopsis is fitted to a single noisy count, far from the
+    # ends, and gives it back to a thousandth; the other bit stays even. The counts of the bits are
+    # 100 and 104 above n/2, so that the exponential mechanism chooses the second one with
+    # e^(epsilon / 4 * 4) to one, and the answer has Laplace noise of scale 2/epsilon.
     family = MarginalFamily(Universe.of_bits(2), 1)
     places = np.arange(n)
     bits = [places < n // 2 + above for above in (100, 104)]

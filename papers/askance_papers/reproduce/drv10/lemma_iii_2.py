@@ -115,10 +115,9 @@ def laplace_laws(epsilon: Fraction) -> tuple[Law, Law]:
 
 
 def random_laws(rng: np.random.Generator, epsilon: Fraction) -> tuple[Law, Law]:
-    """Draw a law of up to 8 outputs and one within e^eps of it, with a common factor at the ends.
-
-    Ratios are e^+-eps or between, scaled so that both sum to 1 where that leaves them within e^eps.
-    """
+    """Draw a law of up to 8 outputs and one within e^eps of it, alike at the ends."""
+    # Ratios are e^+-eps or between, scaled so that both sum to 1 where that leaves them within
+    # e^eps.
     size = int(rng.integers(2, 9))
     law = rng.dirichlet(np.full(size, 0.5)) + 1e-12
     law /= law.sum()

@@ -98,10 +98,8 @@ def fitted(n: int, epsilon: Fraction, setting: Setting) -> ReleaseErrors:
 
 
 def _noise_agrees(truth: NDArray[np.int64], n: int, rho: Fraction, words: SeededWords) -> bool:
-    """Return whether noise on all queries has the variance D^2/(2 rho n^2).
-
-    D^2 is the greatest squared distance of two records' values, over all pairs of records.
-    """
+    """Return whether noise on all queries has the variance D^2/(2 rho n^2)."""
+    # D^2 is the greatest squared distance of two records' values, over all pairs of records.
     every = np.arange(FAMILY.size)
     values = FAMILY.rows(every).astype(np.float64).T
     products = values @ values.T

@@ -176,11 +176,9 @@ def growth_holds(rows: Sequence[Row]) -> bool:
 
 
 def bent_learner(schema: Schema, case: BentCase) -> Adaptive[int]:
-    """Make the learner: which s answers, then the bits of u by shifts of the bent function.
-
-    Shifted by a, the query's correlation has the sign (-1)^B(r_u + a); a unit vector e_j as a
-    changes B by the bit beside r_j. Where nothing answers it concludes the mask 0.
-    """
+    """Make the learner: which s answers, then the bits of u by shifts of the bent function."""
+    # Shifted by a, the query's correlation has the sign (-1)^B(r_u + a); a unit vector e_j as a
+    # changes B by the bit beside r_j. Where nothing answers it concludes the mask 0.
     asked = [Question(query, case.tau) for query in first_queries(schema, case)]
     shifted: dict[int, Batch] = {}  # for the same queries, built once, are asked of many concepts
 

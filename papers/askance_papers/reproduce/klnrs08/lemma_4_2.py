@@ -89,11 +89,9 @@ def bound(n: int, tau: float, t: float) -> float | None:
 
 
 def exact_tail(n: int, tau: float) -> float:
-    """Compute P[|X_1 + .. + X_n| >= n tau].
-
-    The sum is G - H, both Gamma(n). G > s + H: of a Poisson process k < n points come before s,
-    and then n - k more of them before n of another one's: 2n - k - 1 fair coins, n of one side.
-    """
+    """Compute P[|X_1 + .. + X_n| >= n tau]."""
+    # The sum is G - H, both Gamma(n). G > s + H: of a Poisson process k < n points come before s,
+    # and then n - k more of them before n of another one's: 2n - k - 1 fair coins, n of one side.
     from scipy.stats import binom, poisson
 
     k = np.arange(n)

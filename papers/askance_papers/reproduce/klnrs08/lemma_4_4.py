@@ -143,11 +143,9 @@ def tries_of(epsilon: float, each: float) -> int:
 
 
 def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
-    """Compute the distance that the exact oracle leaves: the chance that no candidate is accepted.
-
-    A call's report has law p except with f = (1 - e^-eps)^k, when it is the last one refused, of
-    law (q - p e^-eps) / (1 - e^-eps), q the law of R(0).
-    """
+    """Compute the distance that the exact oracle leaves: no candidate is accepted."""
+    # A call's report has law p except with f = (1 - e^-eps)^k, when it is the last one refused, of
+    # law (q - p e^-eps) / (1 - e^-eps), q the law of R(0).
     epsilon, each = algorithm.nano_nats / 1e9, float(beta) / len(algorithm.calls)
     refused = -expm1(-epsilon)
     none = refused ** tries_of(epsilon, each)

@@ -171,11 +171,7 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
 
 
 def reports_agree(found: Sequence[Reports]) -> tuple[float, bool]:
-    """Compare reports with their law: the first ones, and the second ones given the first.
-
-    Returns:
-        The largest difference of a rate and its expectation, and whether all are possible.
-    """
+    """Compare reports with their law: the first ones, and the second ones given the first."""
     yes = exp(float(LARGE_EPSILON) / 2) / (1 + exp(float(LARGE_EPSILON) / 2))
     weights = np.reshape(WEIGHTS, (3, 2)) / sum(WEIGHTS)  # numbers, bits: the order of PEOPLE
     first_yes = weights @ [1 - yes, yes]  # together with each number

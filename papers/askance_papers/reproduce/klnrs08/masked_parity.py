@@ -59,11 +59,9 @@ def first_answers(
 
 
 def record_weights(masks: Masks) -> Floats:
-    """Compute P[(i, b, y)] for each mask, in the order of `records`: 4 records for each i.
-
-    i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign, for
-    no question of round 1 reads it there.
-    """
+    """Compute P[(i, b, y)] for each mask, in the order of `records`: 4 records for each i."""
+    # i is uniform, b a fair bit; with b = 1, y is (-1)^(r_i), with b = 0 as good as a fair sign,
+    # for no question of round 1 reads it there.
     each = np.full((*masks.shape, 4), 1 / 4)
     each[:, :, 2] = (masks == 0) / 2
     each[:, :, 3] = (masks == 1) / 2
@@ -89,11 +87,9 @@ def second_values(
     a: int,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Draw the values of round 2 for one trial: one per mask of the list.
-
-    A user's values are 0 where b = 1, and otherwise (-1)^(<r + r', x> + a) for each mask r' of the
-    user's block; x is uniform, so these signs are uniform on the span of the masks r + r'.
-    """
+    """Draw the values of round 2 for one trial: one per mask of the list."""
+    # A user's values are 0 where b = 1, and otherwise (-1)^(<r + r', x> + a) for each mask r' of
+    # the user's block; x is uniform, so these signs are uniform on the span of the masks r + r'.
     values: list[float] = []
     for group in planned.groups:
         randomizer = group.randomizer
@@ -348,10 +344,7 @@ def failures(
 
 
 def mask_read(questions: Sequence[Question], answers: Answers) -> list[int]:
-    """Return the mask as both variants read it: by signs, or by what is above tau.
-
-    (The learner's own rule, without building its second round for every trial.)
-    """
+    """Return the mask as both variants read it: by signs, or by what is above tau."""
     if len(questions) == 1:
         return [int(value < 0) for value in answers[0].values]
     tau = float(questions[0].working_tau)

@@ -225,11 +225,10 @@ def failure_row(d: int, ones: int, trials: int, seed: Seed) -> Row:
 
 
 def is_proved_size(n: int, d: int, keep: Fraction) -> bool:
-    """Return whether n is the least for which the proof leaves two of its three parts beta/3.
-
-    A run keeps fewer than p n / 2 examples with e^(-p n / 8) at most, and that many leave a parity
-    of error above alpha with 2^d e^(-alpha p n / 2) at most; the third part is that of the coins.
-    """
+    """Return whether n is the least for which the proof leaves two of its three parts beta/3."""
+    # A run keeps fewer than p n / 2 examples with e^(-p n / 8) at most, and that many leave a
+    # parity of error above alpha with 2^d e^(-alpha p n / 2) at most; the third part is that of the
+    # coins.
     kept = float(keep)
 
     def failure(count: int) -> float:
@@ -275,11 +274,9 @@ def claim_rows() -> list[Row]:
 
 
 def composed(runs: int, name: str, function: Function) -> Row:
-    """Enumerate the loss of a function of k runs' answers.
-
-    The tuple itself costs k times as much as a run, no less; a function of it at most as much, and
-    its law is the one that `law` has for that number of runs.
-    """
+    """Enumerate the loss of a function of k runs' answers."""
+    # The tuple itself costs k times as much as a run, no less; a function of it at most as much,
+    # and its law is the one that `law` has for that number of runs.
     keep = even_keeping(RUN_EPSILON, 1)
     kinds = list(product((0, 1), repeat=UNKNOWNS + 1))
     once = {
@@ -320,11 +317,9 @@ def first_answer(answers: tuple[Answer, ...]) -> Answer:
 
 
 def doubled() -> Row:
-    """Find the largest ratio of a hypothesis's probability with an example kept and left out.
-
-    Both are the law of the other examples' coins; the example's own coin is fixed by its place: it
-    is in the system once (kept), or in none.
-    """
+    """Find the largest ratio of a hypothesis's probability with an example kept and left out."""
+    # Both are the law of the other examples' coins; the example's own coin is fixed by its place:
+    # it is in the system once (kept), or in none.
     keep = even_keeping(RUN_EPSILON, 1)
     kinds = list(product((0, 1), repeat=UNKNOWNS + 1))
     largest = Fraction(0)
@@ -345,10 +340,8 @@ def doubled() -> Row:
 
 
 def law_with(data: Sequence[Example], other: Example, keep: Fraction) -> Law:
-    """Compute the law of a run that surely keeps one example more.
-
-    The law with its coin, P = keep P_in + (1 - keep) P_out, is solved for P_in.
-    """
+    """Compute the law of a run that surely keeps one example more."""
+    # The law with its coin, P = keep P_in + (1 - keep) P_out, is solved for P_in.
     both = law(_examples((*data, other)), keep, 1)
     without = law(_examples(data), keep, 1)
     return {

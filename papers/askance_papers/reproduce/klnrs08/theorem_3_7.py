@@ -177,12 +177,10 @@ def measured(
 
 
 def is_proved_size(n: int, size: int, alpha: Fraction, epsilon: Fraction) -> bool:
-    """Return whether n is the least for which the proof leaves each of its two parts beta/2.
-
-    |H| hypotheses have a training error within alpha/3 of their own but with |H| e^(-2 n alpha^2 /
-    9), and a bad one, which then gets n alpha/3 examples more wrong, is chosen with |H| e^(-eps n
-    alpha / 6) at most.
-    """
+    """Return whether n is the least for which the proof leaves each of its two parts beta/2."""
+    # |H| hypotheses have a training error within alpha/3 of their own but with |H| e^(-2 n alpha^2
+    # / 9), and a bad one, which then gets n alpha/3 examples more wrong, is chosen with |H| e^(-eps
+    # n alpha / 6) at most.
     rate = min(2 * alpha**2 / 9, epsilon * alpha / 6)
     return least_within(n, lambda count: size * exp(-float(rate) * count), float(BETA) / 2)
 
@@ -262,23 +260,19 @@ def row(curve: ErrorCurve) -> Row:
 
 
 def claimed_loss(mechanism: str, epsilon: float) -> float:
-    """Compute the loss on three examples of one bit: eps with permute-and-flip.
-
-    With the exponential mechanism the two parities' scores differ by -3 .. 3, one example moves
-    that by 2, and the better of them is chosen with 1 / (1 + e^(-eps difference / 2)); the ratio is
-    greatest from -3 to -1.
-    """
+    """Compute the loss on three examples of one bit: eps with permute-and-flip."""
+    # With the exponential mechanism the two parities' scores differ by -3 .. 3, one example moves
+    # that by 2, and the better of them is chosen with 1 / (1 + e^(-eps difference / 2)); the ratio
+    # is greatest from -3 to -1.
     if mechanism == "permute-and-flip":
         return epsilon
     return log1p(exp(1.5 * epsilon)) - log1p(exp(0.5 * epsilon))
 
 
 def choices_agree(name: str, mechanism: Exponential | PermuteAndFlip, words: SeededWords) -> bool:
-    """Return whether the better of two candidates is chosen as often as the mechanism claims.
-
-    The scores differ by g = 2/eps, so that the worse one's coin has c = 1/e: the better one has
-    1 / (1 + c) by the exponential mechanism, 1 - c/2 by permute-and-flip.
-    """
+    """Return whether the better of two candidates is chosen as often as the mechanism claims."""
+    # The scores differ by g = 2/eps, so that the worse one's coin has c = 1/e: the better one has 1
+    # / (1 + c) by the exponential mechanism, 1 - c/2 by permute-and-flip.
     gap = max(round(2 / mechanism.epsilon), 1)
     coin = exp(-float(mechanism.epsilon) * gap / 2)
     rate = 1 / (1 + coin) if name == "exponential" else 1 - coin / 2

@@ -154,10 +154,8 @@ def separation(cosets: Cosets, count: int, seed: Seed) -> list[Row]:
 
 
 def asked_masks(cosets: Cosets, seed: Seed) -> list[Mask]:
-    """Draw the masks s of the questions that pass tau: 0 on the first m bits.
-
-    None is in the coset of the last question, of the masks that are 0 beyond its own bits.
-    """
+    """Draw the masks s of the questions that pass tau: 0 on the first m bits."""
+    # None is in the coset of the last question, of the masks that are 0 beyond its own bits.
     rng, found = generator(seed), list[Mask]()
     while len(found) < ASKED:
         mask = (0,) * cosets.told + _bits(rng, cosets.d - cosets.told)
@@ -257,12 +255,10 @@ def _dual(bits: Mask) -> int:
 
 
 def pushing(schema: Schema, tau: Fraction) -> NonAdaptive[MaskedParity]:
-    """Make a learner that reads a from the half with b = 0, by an answer pushed past tau.
-
-    With B(x) = x_0 x_1 + x_2 x_3 + ... every <r,x> has correlation 2^(-d/2) (-1)^B(r) with
-    (-1)^B(x), too little to be detected; [i = 0] y on the half with b = 1 is added once with each
-    sign.
-    """
+    """Make a learner that reads a from the half with b = 0, by an answer pushed past tau."""
+    # With B(x) = x_0 x_1 + x_2 x_3 + ... every <r,x> has correlation 2^(-d/2) (-1)^B(r) with
+    # (-1)^B(x), too little to be detected; [i = 0] y on the half with b = 1 is added once with each
+    # sign.
     d = len(schema["x"])
     y = where(schema["y"] == "-1", -1, 1)
     bent = where(_sum_of_pairs(list(schema["x"])), -y, y)

@@ -102,13 +102,11 @@ def answered(alpha: str, queries: int, trials: int, seed: Seed) -> Row:
 
 
 def proved_rows(alpha: float, share: float, tau: float) -> int:
-    """Compute the least rows of a share of ones for which the proof's two halves are below tau.
-
-    Half of the failure is left to the draw, ln(2/share)/alpha rows wide, the other half to the
-    sample by Hoeffding's inequality: rows >= w + ln(4/share)/(2 tau'^2) with tau' = tau - w/rows.
-
-    `share` is the chance of failure of one answer; it and `tau` are in (0, 1).
-    """
+    """Compute the least rows of a share of ones for which the proof's two halves are below tau."""
+    # Half of the failure is left to the draw, ln(2/share)/alpha rows wide, the other half to the
+    # sample by Hoeffding's inequality: rows >= w + ln(4/share)/(2 tau'^2) with tau' = tau - w/rows.
+    #
+    # `share` is the chance of failure of one answer; it and `tau` are in (0, 1).
     width, needed = log(2 / share) / alpha, log(4 / share) / 2
     # sqrt(rows) (tau - w/rows) = sqrt(needed), which is quadratic in sqrt(rows)
     root = (sqrt(needed) + sqrt(needed + 4 * tau * width)) / (2 * tau)

@@ -116,11 +116,9 @@ class Flipped:
 
 
 def known(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """Measure the correction at the true rate.
-
-    The number of examples is the theorem's, and the answers have its mean and variance: of
-    ((1 - eta) a - eta b) / (1 - 2 eta), with a of a row as it is seen and b of the other label.
-    """
+    """Measure the correction at the true rate."""
+    # The number of examples is the theorem's, and the answers have its mean and variance: of ((1 -
+    # eta) a - eta b) / (1 - 2 eta), with a of a row as it is seen and b of the other label.
     rows, values = Flipped(eta, seed), list[float]()
     failed = _failures(
         lambda: ClassificationNoiseOracle(rows, SCHEMA, "y", eta, DELTA, values=D), trials, values
@@ -147,12 +145,10 @@ def uncorrected(eta: Fraction, trials: int, seed: Seed) -> Row:
 
 
 def unknown(eta: Fraction, trials: int, seed: Seed) -> Row:
-    """Measure learning with an unknown noise rate of at most 0.4.
-
-    On held-out rows the chosen hypothesis, of error e, disagrees with eta + (1 - 2 eta) e of the
-    labels. It is one of G that do not depend on these rows, so each is held to that at a G-th of
-    the false alarms.
-    """
+    """Measure learning with an unknown noise rate of at most 0.4."""
+    # On held-out rows the chosen hypothesis, of error e, disagrees with eta + (1 - 2 eta) e of the
+    # labels. It is one of G that do not depend on these rows, so each is held to that at a G-th of
+    # the false alarms.
     learner = conjunctions(SCHEMA, ACCURACY)
     rows, failed, agreed = Flipped(eta, seed), 0, True
     for _ in range(trials):
@@ -184,10 +180,8 @@ def proved_rows(eta: Fraction) -> int:
 
 
 def _seen(eta: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """Compute P[x_i = 0, label 1] and P[x_i = 0, label 0] of each query, as labels are seen.
-
-    The target is x_0: where that is 0 the true label is 0, and 1 is seen with probability eta.
-    """
+    """Compute P[x_i = 0, label 1] and P[x_i = 0, label 0] of each query, as labels are seen."""
+    # The target is x_0: where that is 0 the true label is 0, and 1 is seen with probability eta.
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     return [(half * eta, half * (1 - eta)), *[(quarter, quarter)] * (D - 1)]
 

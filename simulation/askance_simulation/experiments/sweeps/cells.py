@@ -131,11 +131,7 @@ def by_name(cell: Cell) -> Named:
 
 
 def cells_of(learners: Iterable[str], grid: Grid, people: SweepPopulation) -> tuple[Cell, ...]:
-    """Return the product over learners and all of a grid's names, each cell once.
-
-    Raises:
-      InvalidParameter: no epsilon, a name with no value, or a value that is none.
-    """
+    """Return the product over learners and all of a grid's names, each cell once."""
     if "epsilon" not in grid:
         raise InvalidParameter("grid: expected values of epsilon, got none")
     axes = {name: _values(name, values) for name, values in grid.items()}

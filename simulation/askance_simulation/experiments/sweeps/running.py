@@ -217,14 +217,9 @@ _QUEUED = 2  # trials of a worker that are submitted: it need not wait for the n
 
 
 def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
-    """Generate rows as trials end. Processes are spawned, since fleets may have threads.
-
-    The trials of a cell run in one process, so that they share its plan and its users; at the end
-    a process without a cell of its own takes trials of others.
-
-    Raises:
-      AskanceError: a process was killed, for the memory it took perhaps.
-    """
+    """Generate rows as trials end. Processes are spawned, since fleets may have threads."""
+    # The trials of a cell run in one process, so that they share its plan and its users; at the end
+    # a process without a cell of its own takes trials of others.
     import multiprocessing  # of no use to a caller that runs one trial
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -255,10 +250,8 @@ def at_once(jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
 
 
 def _end_with_parent() -> None:
-    """Initialize a worker, so that it ends with its parent.
-
-    A worker whose parent was killed would wait for work for ever; Ctrl-C is the parent's.
-    """
+    """Initialize a worker, so that it ends with its parent."""
+    # A worker whose parent was killed would wait for work for ever; Ctrl-C is the parent's.
     import multiprocessing
     import os
     import signal
@@ -534,15 +527,7 @@ def fill_by_parts(jobs: Sequence[Job], tasks: int) -> bool:
 
 
 def in_tasks(jobs: Sequence[Job], tasks: int) -> Iterator[tuple[Job, Row]]:
-    """Generate rows as trials end.
-
-    A trial whose worker died is run again, with the same row. The studies of all cells go to Ray's
-    store once, with the records of a data file or the arrays that their users have.
-
-    Args:
-      jobs: trials of the fleet "ray".
-      tasks: how many tasks may be out at a time.
-    """
+    """Generate rows as trials end."""
     ray = import_ray()
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_as_task)
     cells = {job.cell: job for job in jobs}

@@ -34,15 +34,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.randomizers import Randomizer
+from askance_simulation import populations
 from askance_simulation.experiments import Named, Trial, design, named, run_trial
-from askance_simulation.populations import (
-    CHANGES,
-    DATA_SETS,
-    POPULATIONS,
-    DataSource,
-    Population,
-    masked_parity,
-)
 from askance_simulation.randomness import Seed
 
 if TYPE_CHECKING:
@@ -84,7 +77,7 @@ def read(
     categories: Collection[str] = (),
     held_out: Rational = 0,
     **settings: Any,
-) -> Population:
+) -> populations.Population:
     """Read a file, a data set or a frame as a population, one user per row.
 
     Privacy: a schema that is inferred states facts about the users in the data, which a result
@@ -115,13 +108,13 @@ def read(
         >>> ask.read("census", people.schema, users=100).size
         100
     """
-    make: Callable[..., Population]
+    make: Callable[..., populations.Population]
     if not isinstance(source, str | Path):
-        make = Population.from_arrow
+        make = populations.Population.from_arrow
     elif Path(source).suffix.lower() == ".parquet":
-        make = Population.from_parquet
+        make = populations.Population.from_parquet
     else:
-        make = Population.from_csv
+        make = populations.Population.from_csv
     return make(
         source,
         schema,
@@ -240,7 +233,7 @@ def demo(
         PlanRefused: too few devices for this d and epsilon; no user was asked.
     """
     root = Seed.of(seed) / "trial" / 0
-    population = masked_parity(devices, root / "population", d)
+    population = populations.masked_parity(devices, root / "population", d)
     study = Study(learners.masked_parity(population.schema), epsilon=epsilon)
     return run_trial(study, population, fleet="grpc", seed=root, progress=progress, watch=watch)
 
@@ -254,7 +247,7 @@ def plan(
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
-    data: DataSource | Path | str | None = None,
+    data: populations.DataSource | Path | str | None = None,
     schema: Path | Schema | None = None,
     label: str | None = None,
     categories: Collection[str] = (),
@@ -457,7 +450,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                     for name, default in people.parameters
                 ],
             }
-            for _, people in sorted(POPULATIONS.items())
+            for _, people in sorted(populations.POPULATIONS.items())
         ],
         "datasets": [
             {
@@ -466,7 +459,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 "columns": list(item.columns),
                 "parameters": [],
             }
-            for _, item in sorted(DATA_SETS.items())
+            for _, item in sorted(populations.DATA_SETS.items())
         ],
         "changes": [
             {
@@ -474,7 +467,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
                 "summary": change.summary,
                 "parameters": [{"name": change.name, "summary": "a chance", "default": "0"}],
             }
-            for change in CHANGES
+            for change in populations.CHANGES
         ],
     }
 

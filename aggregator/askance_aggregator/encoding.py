@@ -15,29 +15,11 @@ from itertools import groupby
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from askance_aggregator.names import named_schema, names_of
+from askance_client import messages, randomizers
 from askance_client.codec import MAX_MESSAGE_BYTES, decode_query, decode_study, parse
 from askance_client.codec.studies import STUDY_CONTEXT
 from askance_client.errors import LocalProtocolError
-from askance_client.messages import (
-    DEFAULT_ANSWERS,
-    Conduct,
-    Repeat,
-    Request,
-    SignedStudy,
-    StudyTerms,
-)
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Query, Real, Schema
-from askance_client.randomizers import (
-    Channel,
-    HadamardSign,
-    HypercubeResponse,
-    KaryResponse,
-    LinearHashing,
-    RandomCodebook,
-    Randomizer,
-    SignedSubsetSelection,
-    SubsetSelection,
-)
 from askance_client.randomizers.channel import Table
 from askance_protos.v1 import exchange_pb2, query_pb2, randomizer_pb2, schema_pb2, study_pb2
 
@@ -46,7 +28,7 @@ _ROW_BY_ROW = 64 * 64  # entries: at most 40 kB as they are
 
 
 @lru_cache(maxsize=_STUDIES)
-def read_terms(study: bytes) -> StudyTerms:
+def read_terms(study: bytes) -> messages.StudyTerms:
     """Decode a study's terms once per process, with the names of columns, which no device reads."""
     terms = decode_study(study)
     schema = study_pb2.Study.FromString(study).schema
@@ -54,7 +36,7 @@ def read_terms(study: bytes) -> StudyTerms:
     return replace(terms, schema=named_schema(terms.schema, titles)) if titles else terms
 
 
-def encode_request(request: Request) -> bytes:
+def encode_request(request: messages.Request) -> bytes:
     """Encode the payload that is sent, hashed and stored for `request`."""
     return exchange_pb2.Request(
         study_digest=request.study_digest,
@@ -92,35 +74,35 @@ def query_from_bytes(data: bytes, schema: Schema) -> Query:
     return decode_query(parse(query_pb2.Query, data), schema)
 
 
-def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
+def encode_randomizer(randomizer: randomizers.Randomizer) -> randomizer_pb2.Randomizer:
     """Encode a randomizer as protobuf."""
     match randomizer:
-        case Channel(table):
+        case randomizers.Channel(table):
             return randomizer_pb2.Randomizer(table=_encode_table(table))
-        case KaryResponse(cells, other):
+        case randomizers.KaryResponse(cells, other):
             return randomizer_pb2.Randomizer(
                 k_ary_response=randomizer_pb2.KaryResponse(cells=cells, other=other)
             )
-        case SubsetSelection(cells, size, threshold):
+        case randomizers.SubsetSelection(cells, size, threshold):
             family = randomizer_pb2.SubsetSelection(cells=cells, size=size, threshold=threshold)
             return randomizer_pb2.Randomizer(subset_selection=family)
-        case LinearHashing(cells, modulus, other):
+        case randomizers.LinearHashing(cells, modulus, other):
             hashing = randomizer_pb2.LinearHashing(cells=cells, modulus=modulus, other=other)
             return randomizer_pb2.Randomizer(linear_hashing=hashing)
-        case HadamardSign(values, threshold):
+        case randomizers.HadamardSign(values, threshold):
             sign = randomizer_pb2.HadamardSign(values=values, threshold=threshold)
             return randomizer_pb2.Randomizer(hadamard_sign=sign)
-        case SignedSubsetSelection(values, size, threshold):
+        case randomizers.SignedSubsetSelection(values, size, threshold):
             signed = randomizer_pb2.SignedSubsetSelection(
                 values=values, size=size, threshold=threshold
             )
             return randomizer_pb2.Randomizer(signed_subset_selection=signed)
-        case HypercubeResponse(components, radius, threshold):
+        case randomizers.HypercubeResponse(components, radius, threshold):
             cube = randomizer_pb2.HypercubeResponse(
                 components=components, radius=radius, threshold=threshold
             )
             return randomizer_pb2.Randomizer(hypercube_response=cube)
-        case RandomCodebook(components, radius, bases, near, threshold, seed_bits):
+        case randomizers.RandomCodebook(components, radius, bases, near, threshold, seed_bits):
             book = randomizer_pb2.RandomCodebook(
                 components=components,
                 radius=radius,
@@ -136,7 +118,11 @@ def encode_randomizer(randomizer: Randomizer) -> randomizer_pb2.Randomizer:
 
 
 def question_digest(
-    query: Query, schema: Schema, randomizer: Randomizer, repeat: Repeat | None, epoch: int
+    query: Query,
+    schema: Schema,
+    randomizer: randomizers.Randomizer,
+    repeat: messages.Repeat | None,
+    epoch: int,
 ) -> bytes:
     """Return the digest under which devices freeze an answer: of one question, in one epoch."""
     digest = hashlib.sha256(query.digest(schema) + randomizer.canonical).digest()
@@ -199,13 +185,15 @@ def _encode_type(field: Field) -> schema_pb2.Field:
     raise AssertionError(f"a field type without an encoding: {type(field).__name__}")
 
 
-def sign_study(terms: StudyTerms, key: Ed25519PrivateKey) -> SignedStudy:
+def sign_study(terms: messages.StudyTerms, key: Ed25519PrivateKey) -> messages.SignedStudy:
     """Encode a study and sign it with an analyst's key."""
     study = encode_study(terms)
-    return SignedStudy(study, key.public_key().public_bytes_raw(), key.sign(STUDY_CONTEXT + study))
+    return messages.SignedStudy(
+        study, key.public_key().public_bytes_raw(), key.sign(STUDY_CONTEXT + study)
+    )
 
 
-def encode_study(terms: StudyTerms) -> bytes:
+def encode_study(terms: messages.StudyTerms) -> bytes:
     """Encode a study: the bytes that an analyst signs.
 
     Raises:
@@ -224,7 +212,7 @@ def encode_study(terms: StudyTerms) -> bytes:
         fields=sorted(terms.fields),
         distribution=terms.distribution,
         repeat=_encode_repeat(terms.repeat),
-        most_answers=0 if terms.most_answers == DEFAULT_ANSWERS else terms.most_answers,
+        most_answers=0 if terms.most_answers == messages.DEFAULT_ANSWERS else terms.most_answers,
     ).SerializeToString(deterministic=True)
     if len(data) > MAX_MESSAGE_BYTES:
         raise LocalProtocolError(
@@ -233,14 +221,14 @@ def encode_study(terms: StudyTerms) -> bytes:
     return data
 
 
-def _encode_repeat(repeat: Repeat | None) -> study_pb2.Repeat | None:
+def _encode_repeat(repeat: messages.Repeat | None) -> study_pb2.Repeat | None:
     if repeat is None:
         return None
     return study_pb2.Repeat(every_days=repeat.every_days, epochs=repeat.epochs, first=repeat.first)
 
 
-def _encode_conduct(conduct: Conduct) -> study_pb2.Conduct | None:
-    if conduct == Conduct():
+def _encode_conduct(conduct: messages.Conduct) -> study_pb2.Conduct | None:
+    if conduct == messages.Conduct():
         return None
     return study_pb2.Conduct(
         beta=str(conduct.beta),

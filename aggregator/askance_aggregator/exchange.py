@@ -9,27 +9,7 @@ from collections.abc import Iterable
 
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
-from askance_client.service.exchange import (
-    MAX_ENROLMENTS,
-    MAX_KNOWN_STUDIES,
-    MAX_REPORTS,
-    MAX_REQUEST_MESSAGE_BYTES,
-    CheckIn,
-    Enrol,
-    Response,
-    check_count,
-    check_digest,
-    check_size,
-)
-from askance_client.service.gateway_exchange import (
-    MAX_BATCH_MEMBERS,
-    MAX_JOINS,
-    MAX_UNSETTLED,
-    GatewayBatch,
-    GatewayResponse,
-    Join,
-    MemberReports,
-)
+from askance_client.service import exchange, gateway_exchange
 from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES
 from askance_protos.v1 import exchange_pb2 as pb
 from askance_protos.v1 import study_pb2
@@ -38,18 +18,18 @@ LEAST_PROTOCOL = 1
 """Lowest version of the exchange that an aggregator answers."""
 
 
-def decode_check_in(data: bytes) -> CheckIn:
+def decode_check_in(data: bytes) -> exchange.CheckIn:
     """Decode a device's message."""
-    check_size("CheckInRequest", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.CheckInRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("reports", len(message.reports), MAX_REPORTS)
-    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
+    exchange.check_size("CheckInRequest", data, exchange.MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.CheckInRequest, data, limit=exchange.MAX_REQUEST_MESSAGE_BYTES)
+    exchange.check_count("reports", len(message.reports), exchange.MAX_REPORTS)
+    exchange.check_count("known studies", len(message.known_studies), exchange.MAX_KNOWN_STUDIES)
     for digest in message.known_studies:
-        check_digest("a known study", digest)
-    return CheckIn(tuple(message.reports), tuple(message.known_studies))
+        exchange.check_digest("a known study", digest)
+    return exchange.CheckIn(tuple(message.reports), tuple(message.known_studies))
 
 
-def encode_response(message: Response) -> bytes:
+def encode_response(message: exchange.Response) -> bytes:
     """The bytes of what an aggregator says.
 
     Serialised messages can be joined: the parts of a response, serialised once, make every
@@ -70,23 +50,25 @@ def encode_response(message: Response) -> bytes:
     ).SerializeToString(deterministic=True)
 
 
-def decode_batch(data: bytes) -> GatewayBatch:
+def decode_batch(data: bytes) -> gateway_exchange.GatewayBatch:
     """Decode a gateway's message."""
-    check_size("GatewayBatch", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.GatewayBatch, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("known studies", len(message.known_studies), MAX_KNOWN_STUDIES)
-    check_count("joins", len(message.joins), MAX_JOINS)
-    check_count("members with reports", len(message.reports), MAX_BATCH_MEMBERS)
-    check_count("settled responses", message.settled, MAX_UNSETTLED)
+    exchange.check_size("GatewayBatch", data, exchange.MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.GatewayBatch, data, limit=exchange.MAX_REQUEST_MESSAGE_BYTES)
+    exchange.check_count("known studies", len(message.known_studies), exchange.MAX_KNOWN_STUDIES)
+    exchange.check_count("joins", len(message.joins), gateway_exchange.MAX_JOINS)
+    exchange.check_count(
+        "members with reports", len(message.reports), gateway_exchange.MAX_BATCH_MEMBERS
+    )
+    exchange.check_count("settled responses", message.settled, gateway_exchange.MAX_UNSETTLED)
     for digest in message.known_studies:
-        check_digest("a known study", digest)
+        exchange.check_digest("a known study", digest)
     reports = tuple(
-        MemberReports(one.member, _token(one.token), _reports(one.reports))
+        gateway_exchange.MemberReports(one.member, _token(one.token), _reports(one.reports))
         for one in message.reports
     )
     if len({one.member for one in reports}) < len(reports):
         raise RemoteProtocolError("exchange: expected each member once in a batch, got one twice")
-    return GatewayBatch(
+    return gateway_exchange.GatewayBatch(
         tuple(message.known_studies),
         tuple(_join(one) for one in message.joins),
         reports,
@@ -94,7 +76,7 @@ def decode_batch(data: bytes) -> GatewayBatch:
     )
 
 
-def encode_gateway_response(response: GatewayResponse) -> bytes:
+def encode_gateway_response(response: gateway_exchange.GatewayResponse) -> bytes:
     """Encode a message to a gateway."""
     return pb.GatewayResponse(
         studies=[
@@ -122,13 +104,13 @@ def encode_gateway_response(response: GatewayResponse) -> bytes:
     ).SerializeToString(deterministic=True)
 
 
-def _join(join: pb.Join) -> Join:
+def _join(join: pb.Join) -> gateway_exchange.Join:
     if not 1 <= len(join.device_id) <= MAX_ID_BYTES:
         raise RemoteProtocolError(
             f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
             f" got {len(join.device_id)}"
         )
-    return Join(join.member, join.device_id, _token(join.token))
+    return gateway_exchange.Join(join.member, join.device_id, _token(join.token))
 
 
 def _token(token: bytes) -> bytes:
@@ -141,18 +123,18 @@ def _token(token: bytes) -> bytes:
 
 def _reports(reports: Iterable[bytes]) -> tuple[bytes, ...]:
     kept = tuple(reports)
-    check_count("reports of a member", len(kept), MAX_REPORTS)
+    exchange.check_count("reports of a member", len(kept), exchange.MAX_REPORTS)
     return kept
 
 
-def decode_enrol(data: bytes) -> Enrol:
+def decode_enrol(data: bytes) -> exchange.Enrol:
     """Decode an enrolment request."""
-    check_size("EnrolRequest", data, MAX_REQUEST_MESSAGE_BYTES)
-    message = parse(pb.EnrolRequest, data, limit=MAX_REQUEST_MESSAGE_BYTES)
-    check_count("devices", len(message.devices), MAX_ENROLMENTS)
+    exchange.check_size("EnrolRequest", data, exchange.MAX_REQUEST_MESSAGE_BYTES)
+    message = parse(pb.EnrolRequest, data, limit=exchange.MAX_REQUEST_MESSAGE_BYTES)
+    exchange.check_count("devices", len(message.devices), exchange.MAX_ENROLMENTS)
     gateway = message.gateway if message.HasField("gateway") else None
     for device in (*message.devices, *([] if gateway is None else [gateway])):
-        check_digest("a device's token", device.token_digest)
+        exchange.check_digest("a device's token", device.token_digest)
         if not 1 <= len(device.device_id) <= MAX_ID_BYTES:
             raise RemoteProtocolError(
                 f"exchange: expected a device id of 1 to {MAX_ID_BYTES} bytes,"
@@ -160,7 +142,7 @@ def decode_enrol(data: bytes) -> Enrol:
             )
     if len({device.device_id for device in message.devices}) < len(message.devices):
         raise RemoteProtocolError("exchange: expected each device once, found one twice")
-    return Enrol(
+    return exchange.Enrol(
         tuple((device.device_id, device.token_digest) for device in message.devices),
         None if gateway is None else (gateway.device_id, gateway.token_digest),
     )

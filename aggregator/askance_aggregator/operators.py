@@ -17,17 +17,8 @@ from google.protobuf.message import Message
 from askance_aggregator.analyst import Aggregator, CallRefused
 from askance_aggregator.analyst.calls import Call
 from askance_aggregator.analyst.messages import check_progress, every_study, query_message
-from askance_aggregator.store import AuditEntry, ListedState, RoundAnswers, StudyQuery
+from askance_aggregator.store import AuditEntry, ListedState, RoundAnswers, StudyQuery, register
 from askance_aggregator.store.audit import MAX_PAGE
-from askance_aggregator.store.register import (
-    Affected,
-    DeviceEntry,
-    DeviceSelection,
-    DeviceState,
-    SeenDevices,
-    SelectedCount,
-    Silence,
-)
 from askance_protos.v1 import operator_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -47,7 +38,7 @@ class OperatorClient:
         """Return the state of the fleet, as the process that answers sees it."""
         return self._call("Fleet", pb.FleetRequest(), pb.FleetResponse)
 
-    def silence(self) -> Silence:
+    def silence(self) -> register.Silence:
         """Return devices by tag: by their last call, and by what they owe to rounds."""
         found = self._call("Silence", pb.SilenceRequest(), pb.SilenceResponse)
         rounds: dict[bool, list[RoundAnswers]] = {True: [], False: []}
@@ -55,10 +46,10 @@ class OperatorClient:
             of = (one.study_prefix.hex()[:16], one.epoch, one.round, one.tag)
             rounds[one.open].append(RoundAnswers(*of, one.asked, one.answered, one.silent))
         seen = tuple(
-            SeenDevices(one.tag, one.devices, one.today, one.week, one.month, one.never)
+            register.SeenDevices(one.tag, one.devices, one.today, one.week, one.month, one.never)
             for one in found.seen
         )
-        return Silence(seen, tuple(rounds[True]), tuple(rounds[False]))
+        return register.Silence(seen, tuple(rounds[True]), tuple(rounds[False]))
 
     def studies(
         self, state: ListedState | None = None, limit: int | None = None
@@ -82,11 +73,11 @@ class OperatorClient:
 
     def devices(
         self, tags: Sequence[str] = (), after: int = -1, limit: int = 100
-    ) -> list[DeviceEntry]:
+    ) -> list[register.DeviceEntry]:
         """Return devices by ordinal; the arguments are those of `store.register.Register`."""
         return self._devices(pb.DevicesRequest(tags=tags, start=after + 1, limit=limit))
 
-    def device(self, device_id: bytes) -> DeviceEntry:
+    def device(self, device_id: bytes) -> register.DeviceEntry:
         """Return a device of the register."""
         found = self._devices(pb.DevicesRequest(limit=1, device_id=device_id))
         if [one.device_id for one in found] != [device_id]:
@@ -94,37 +85,40 @@ class OperatorClient:
         return found[0]
 
     def tag(
-        self, selection: DeviceSelection, add: Sequence[str] = (), remove: Sequence[str] = ()
-    ) -> Affected:
+        self,
+        selection: register.DeviceSelection,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+    ) -> register.Affected:
         """Give tags to devices and take tags from them; return how many were selected."""
         request = pb.TagDevicesRequest(selection=_message(selection), add=add, remove=remove)
         return self._change("TagDevices", request)
 
-    def count(self, selection: DeviceSelection) -> SelectedCount:
+    def count(self, selection: register.DeviceSelection) -> register.SelectedCount:
         """Count the devices that `revoke` and `restore` would change; nothing is changed."""
         request = pb.ChangeDevicesRequest(selection=_message(selection))
         found = self._call("CountDevices", request, pb.CountDevicesResponse)
-        return SelectedCount(
-            Affected(found.active_devices, found.active_gateways),
-            Affected(found.revoked_devices, found.revoked_gateways),
+        return register.SelectedCount(
+            register.Affected(found.active_devices, found.active_gateways),
+            register.Affected(found.revoked_devices, found.revoked_gateways),
         )
 
-    def revoke(self, selection: DeviceSelection) -> Affected:
+    def revoke(self, selection: register.DeviceSelection) -> register.Affected:
         """Exclude devices and gateways; those that were already do not count."""
         request = pb.ChangeDevicesRequest(selection=_message(selection))
         return self._change("RevokeDevices", request)
 
-    def restore(self, selection: DeviceSelection) -> Affected:
+    def restore(self, selection: register.DeviceSelection) -> register.Affected:
         """Admit revoked devices and gateways again."""
         request = pb.ChangeDevicesRequest(selection=_message(selection))
         return self._change("RestoreDevices", request)
 
-    def _devices(self, request: pb.DevicesRequest) -> list[DeviceEntry]:
+    def _devices(self, request: pb.DevicesRequest) -> list[register.DeviceEntry]:
         return [
-            DeviceEntry(
+            register.DeviceEntry(
                 one.device_id,
                 one.ordinal,
-                DeviceState.REVOKED if one.revoked else DeviceState.ACTIVE,
+                register.DeviceState.REVOKED if one.revoked else register.DeviceState.ACTIVE,
                 tuple(one.tags),
                 one.gateway,
                 one.enrolled_day or None,
@@ -134,14 +128,14 @@ class OperatorClient:
             for one in self._call("Devices", request, pb.DevicesResponse).devices
         ]
 
-    def _change(self, name: str, request: Message) -> Affected:
+    def _change(self, name: str, request: Message) -> register.Affected:
         found = self._call(name, request, pb.ChangeDevicesResponse)
-        return Affected(found.devices, found.gateways)
+        return register.Affected(found.devices, found.gateways)
 
     def _call(self, name: str, request: Message, answer: type[M]) -> M:
         call = Call(f"Operators/{name}")
         return self._aggregator.unary(call, self._aggregator.subject, request, answer)
 
 
-def _message(selection: DeviceSelection) -> pb.DeviceSelection:
+def _message(selection: register.DeviceSelection) -> pb.DeviceSelection:
     return pb.DeviceSelection(ids=selection.ids, tags=selection.tags)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askance.cli import output, submission
 from askance.cli.aggregator.common import add_command
 from askance.cli.arguments import (
     add_aggregator,
@@ -22,25 +23,8 @@ from askance.cli.arguments import (
     setting,
 )
 from askance.cli.epochs import add_csv, check_series_options, epoch_text, epochs_json, print_series
-from askance.cli.output import (
-    Failure,
-    fail,
-    plotted,
-    print_answer,
-    print_json,
-    print_report,
-    written,
-)
 from askance.cli.parameters import first_positional
 from askance.cli.progress import progress
-from askance.cli.submission import (
-    PLANNED_ALONE,
-    add_study,
-    add_study_parameters,
-    definition_of,
-    may_ask,
-    print_plan,
-)
 from askance_aggregator.names import names_of
 from askance_aggregator.reports.figures import risk_line, risk_notes
 from askance_aggregator.reports.outcomes import verification_report
@@ -83,7 +67,7 @@ def _templates(arguments: argparse.Namespace) -> int:
             {"template": one.name, "summary": one.summary, "settings": list(one.settings)}
             for one in found
         ]
-        print_json({"templates": rows})
+        output.print_json({"templates": rows})
         return 0
     for one in found:
         print(f"{one.name:<17} {one.summary}")
@@ -95,7 +79,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
     text = find_template(arguments.template).filled(dict(arguments.set))
     if arguments.json:
-        print_json({"template": arguments.template, "definition": text})
+        output.print_json({"template": arguments.template, "definition": text})
     else:
         sys.stdout.write(text)
     return 0
@@ -125,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return add_command(commands, name, run_command, summary=summary, description=description)
 
     submit = add("submit", "sign a study and submit it", _submit)
-    add_study(submit)
+    submission.add_study(submit)
     _add_wait(submit)
     listed = add("list", "list your studies with their titles and states", _list)
     _add_filters(listed)
@@ -176,7 +160,9 @@ def add_parameters(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
     """Add the parameters of the learner that `submit` names."""
     if first_positional(parser, words) == "submit":
         (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        add_study_parameters(commands.choices["submit"], words[words.index("submit") + 1 :])
+        submission.add_study_parameters(
+            commands.choices["submit"], words[words.index("submit") + 1 :]
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -188,9 +174,9 @@ def run(arguments: argparse.Namespace) -> int:
         code: int = arguments.run_command(arguments)
     except CallRefused as error:
         bad = error.reason in _BAD_INPUT
-        raise Failure(2 if bad else 1, error.reason, " ".join(str(error).split())) from error
+        raise output.Failure(2 if bad else 1, error.reason, " ".join(str(error).split())) from error
     except VerificationFailed as error:
-        raise Failure(1, "not-verified", " ".join(str(error).split())) from error
+        raise output.Failure(1, "not-verified", " ".join(str(error).split())) from error
     return code
 
 
@@ -270,15 +256,17 @@ def _add_wait(parser: argparse.ArgumentParser) -> None:
 
 
 def _submit(arguments: argparse.Namespace) -> int:
-    definition = definition_of(arguments)
+    definition = submission.definition_of(arguments)
     study = definition.study
     if arguments.plan_only and arguments.key is None and arguments.bearer_token_file is None:
         plan = study.plan().to_json()
-        return print_plan(study, {**plan, "notes": [*plan["notes"], PLANNED_ALONE]}, arguments)
+        return submission.print_plan(
+            study, {**plan, "notes": [*plan["notes"], submission.PLANNED_ALONE]}, arguments
+        )
     with connected(arguments) as aggregator:
         if arguments.plan_only:
             plan = names_of(study.schema).in_json(aggregator.plan(definition))
-            return print_plan(study, plan, arguments)
+            return submission.print_plan(study, plan, arguments)
         handle = aggregator.submit(
             study,
             days=definition.days,
@@ -302,14 +290,14 @@ def _submit(arguments: argparse.Namespace) -> int:
         **({"tags": sorted(definition.tags)} if definition.tags else {}),
         **({"reason": _AWAITING} if waits else {}),
     }
-    print_answer(arguments, submitted, opened)
+    output.print_answer(arguments, submitted, opened)
     return 0
 
 
 def _opened(handle: StudyHandle, definition: StudyDefinition, *, waits: bool) -> str:
     """Return the study's name, what it may ask and what its budget means for a user."""
     epsilon = definition.study.epsilon
-    opened = f"study {handle.id} is open, {may_ask(definition)}."
+    opened = f"study {handle.id} is open, {submission.may_ask(definition)}."
     if waits:
         opened += (
             f" It asks no device before an approver has signed it (study approve {handle.id[:12]})."
@@ -348,9 +336,9 @@ def _list(arguments: argparse.Namespace) -> int:
             )
         ]
     if arguments.json:
-        print_json({"studies": found})
+        output.print_json({"studies": found})
     elif found:
-        print_report(_listed(found), verbose=False)
+        output.print_report(_listed(found), verbose=False)
     elif arguments.search or arguments.since or arguments.until is not None:
         print("no study fits")
     else:
@@ -390,7 +378,7 @@ def _schemas(arguments: argparse.Namespace) -> int:
             }
             for one in found
         ]
-        print_json({"schemas": rows})
+        output.print_json({"schemas": rows})
         return 0
     if not found:
         print("no schema: the operator has registered none, and there is no study")
@@ -414,7 +402,7 @@ def _show(arguments: argparse.Namespace) -> int:
         handle = aggregator.study(arguments.id)
         event = handle.status()
     if arguments.json:
-        print_json({"study": handle.id, **_plain(event), **epochs_json(event)})
+        output.print_json({"study": handle.id, **_plain(event), **epochs_json(event)})
         return 0
     if event.facts.title:
         print(printable(event.facts.title))
@@ -477,7 +465,7 @@ def _result(arguments: argparse.Namespace) -> int:
         if as_table:
             unwritten = _table_written(series if arguments.epochs else result, arguments.out)
         else:
-            unwritten = written(arguments.out, lambda path: handle.export(path, epoch=epoch))
+            unwritten = output.written(arguments.out, lambda path: handle.export(path, epoch=epoch))
         # The file has the result: it is printed only where it was not written, or a program reads
         # it. The text of a poor result asks the aggregator for the terms.
         quiet = arguments.out is not None and unwritten is None
@@ -485,10 +473,10 @@ def _result(arguments: argparse.Namespace) -> int:
             code = print_series(series, arguments, quiet=quiet)
         else:
             code = _ended(result, arguments, arguments.plot, quiet=quiet)
-    return code if unwritten is None else fail(unwritten, as_json=False)
+    return code if unwritten is None else output.fail(unwritten, as_json=False)
 
 
-def _table_written(of: StudyResult | StudySeries, path: Path) -> Failure | None:
+def _table_written(of: StudyResult | StudySeries, path: Path) -> output.Failure | None:
     """Write a result or a series as a table; return why the file cannot be written."""
     # Of a study that has failed no file is written: its end is printed.
     from askance_aggregator.analyst import StudyResult
@@ -497,7 +485,7 @@ def _table_written(of: StudyResult | StudySeries, path: Path) -> Failure | None:
     if isinstance(of, StudyResult) and of.state.name != "DONE":
         return None
     rows = of.to_rows()
-    return written(path, lambda to: write_table(rows, to))
+    return output.written(path, lambda to: write_table(rows, to))
 
 
 def _check_epoch(handle: StudyHandle, number: int | None) -> None:
@@ -506,12 +494,14 @@ def _check_epoch(handle: StudyHandle, number: int | None) -> None:
         return
     event = handle.status()
     if not event.HasField("epochs"):
-        raise Failure(
+        raise output.Failure(
             2, "usage", f"--epoch: expected none, because the study does not repeat, got {number}"
         )
     most = event.epochs.repeat.epochs
     if number > most:
-        raise Failure(2, "usage", f"--epoch: expected an epoch from 1 to {most}, got {number}")
+        raise output.Failure(
+            2, "usage", f"--epoch: expected an epoch from 1 to {most}, got {number}"
+        )
 
 
 def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | None:
@@ -524,16 +514,16 @@ def _ended_epoch(handle: StudyHandle, arguments: argparse.Namespace) -> int | No
         return number
     if arguments.epochs:
         if arguments.out is not None and event.HasField("epochs") and not event.epochs.ended:
-            raise Failure(1, "open", "no epoch has ended yet, so --out has nothing to write")
+            raise output.Failure(1, "open", "no epoch has ended yet, so --out has nothing to write")
         return number
     if not event.HasField("epochs"):
-        raise Failure(1, "open", "the study has not ended yet; --wait waits until it has")
+        raise output.Failure(1, "open", "the study has not ended yet; --wait waits until it has")
     if number is None:
         latest = handle.series().latest
         number = None if latest is None else latest.number
     if number is None or number > event.epochs.ended:
         which = "no epoch has ended" if number is None else f"epoch {number} has not ended"
-        raise Failure(1, "open", f"{which} yet; --wait waits until it has")
+        raise output.Failure(1, "open", f"{which} yet; --wait waits until it has")
     return number
 
 
@@ -582,7 +572,7 @@ def _approve(arguments: argparse.Namespace) -> int:
     terms = read_terms(signed.study)
     facts = {"learner": terms.learner, "analyst": signed.public_key.hex()}
     nats = terms.budget_nano_nats / NANO_NATS_PER_NAT
-    print_answer(
+    output.print_answer(
         arguments,
         {"study": handle.id, "state": "open", "approved": True, **facts},
         f"study {handle.id} is approved, and begins: {printable(terms.learner)}, {nats:.9g} nats",
@@ -604,14 +594,16 @@ def _still_open(state: StudyState, word: str) -> str:
     """Return the word for a study that was open, else raise Failure."""
     if state.name != "OPEN":
         ended = state.name.lower()
-        raise Failure(1, "ended", f"study: expected one that is open, got one that is {ended}")
+        raise output.Failure(
+            1, "ended", f"study: expected one that is open, got one that is {ended}"
+        )
     return word
 
 
 def _print_state(handle: StudyHandle, state: str, arguments: argparse.Namespace) -> int:
     """Print a study's state after it was changed."""
     content = {"study": handle.id, "state": state}
-    print_answer(arguments, content, f"study {handle.id} is {state}")
+    output.print_answer(arguments, content, f"study {handle.id} is {state}")
     return 0
 
 
@@ -624,7 +616,7 @@ def _delete(arguments: argparse.Namespace) -> int:
             handle.delete_reports()
     deleted = ["reports", "results", "transcripts"] if arguments.results else ["reports"]
     content = {"study": handle.id, "deleted": deleted}
-    print_answer(arguments, content, f"study {handle.id}: {', '.join(deleted)} deleted")
+    output.print_answer(arguments, content, f"study {handle.id}: {', '.join(deleted)} deleted")
     return 0
 
 
@@ -633,9 +625,9 @@ def _verify(arguments: argparse.Namespace) -> int:
 
     found = ask.verify_export(arguments.file, arguments.analyst, arguments.aggregator_key).to_json()
     if arguments.json:
-        print_json(found)
+        output.print_json(found)
     else:
-        print_report(verification_report(found), verbose=arguments.verbose)
+        output.print_report(verification_report(found), verbose=arguments.verbose)
     return 0
 
 
@@ -643,7 +635,7 @@ def _key(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     public = ask.new_analyst_key(arguments.file)
-    print_answer(
+    output.print_answer(
         arguments,
         {"file": str(arguments.file), "public_key": public},
         f"{arguments.file}: the private key; keep it to yourself",
@@ -678,20 +670,20 @@ def _ended(
     content, failure = result.to_json(), None
     if "epochs_signed" in content:  # a repeated study that ended before its first epoch did
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
-        raise Failure(1, result.reason, message)
+        raise output.Failure(1, result.reason, message)
     if result.state.name != "DONE":
         code = 3 if result.reason == "plan-refused" else 1
         message = f"the study {_ENDED[result.state.name]}: {result.message or result.reason}"
-        failure = Failure(code, result.reason, message)
+        failure = output.Failure(code, result.reason, message)
         content["failure"] = {"reason": failure.reason, "message": failure.message}
     elif plot is not None:
-        failure = plotted(plot, lambda: _picture(result.content))
+        failure = output.plotted(plot, lambda: _picture(result.content))
     if arguments.json:
-        print_json(content)
+        output.print_json(content)
     elif not quiet:
         report = _report(result, every=arguments.all, verbose=arguments.verbose)
-        print_report(report, verbose=arguments.verbose)
-    return 0 if failure is None else fail(failure, as_json=False)
+        output.print_report(report, verbose=arguments.verbose)
+    return 0 if failure is None else output.fail(failure, as_json=False)
 
 
 def _report(result: StudyResult, *, every: bool, verbose: bool) -> CommandReport:

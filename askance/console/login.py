@@ -8,14 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from askance.console.openid import (
-    LOGIN_S,
-    LoginRefused,
-    OpenIdIssuer,
-    PersonSource,
-    PersonTokens,
-    error_word,
-)
+from askance.console import openid
 from askance.console.routes import ConsoleRoute, Visit
 from askance.console.sessions import ConsoleCaller
 from askance.console.shared import Console
@@ -46,7 +39,7 @@ def routes(console: Console) -> list[BaseRoute]:
     return [Route("/login", login), Route("/login", renew, methods=["POST"])]
 
 
-def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
+def _issuer_routes(console: Console, issuer: openid.OpenIdIssuer) -> list[BaseRoute]:
     """Return the routes of logins by an issuer."""
     pending, free = f"{console.cookie}_login", asyncio.Semaphore(_CALLS)
     call = console.own.link.call
@@ -62,13 +55,13 @@ def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
         try:
             async with free:
                 address = await call(issuer.address, values, console.redirect)
-        except LoginRefused as error:
+        except openid.LoginRefused as error:
             return _page(console, issuer, error)
         answer = RedirectResponse(address, 303)
         answer.set_cookie(
             pending,
             cookie,
-            max_age=LOGIN_S,
+            max_age=openid.LOGIN_S,
             httponly=True,
             secure=console.secure,
             samesite="lax",  # the issuer's redirection has to bring it
@@ -82,11 +75,13 @@ def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
             values = console.logins.end(request.cookies.get(pending, ""), query.get("state", ""))
             issuer.check_sender(query.get("iss"))
             if "error" in query or not query.get("code"):
-                said = error_word(query.get("error", ""))
-                raise LoginRefused("issuer-refused", f"login: the issuer refused it ({said})")
+                said = openid.error_word(query.get("error", ""))
+                raise openid.LoginRefused(
+                    "issuer-refused", f"login: the issuer refused it ({said})"
+                )
             async with free:
                 tokens = await call(issuer.redeem, query["code"], values, console.redirect)
-        except LoginRefused as error:
+        except openid.LoginRefused as error:
             answer = _page(console, issuer, error)
         else:
             console.sessions.end(request.cookies.get(console.cookie, ""))
@@ -102,7 +97,7 @@ def _issuer_routes(console: Console, issuer: OpenIdIssuer) -> list[BaseRoute]:
 
 
 def _page(
-    console: Console, issuer: OpenIdIssuer, problem: LoginRefused | None = None
+    console: Console, issuer: openid.OpenIdIssuer, problem: openid.LoginRefused | None = None
 ) -> HTMLResponse:
     """Return the page that leads to the issuer."""
     away = problem is not None and problem.reason == "issuer-away"
@@ -111,9 +106,9 @@ def _page(
     return HTMLResponse(text, 200 if problem is None else 502 if away else 403)
 
 
-def _session_of(console: Console, issuer: OpenIdIssuer, tokens: PersonTokens) -> str:
+def _session_of(console: Console, issuer: openid.OpenIdIssuer, tokens: openid.PersonTokens) -> str:
     """Begin the session of a person, who makes calls by tokens of the issuer; return its cookie."""
-    source = PersonSource(issuer, tokens, console.now_s)
+    source = openid.PersonSource(issuer, tokens, console.now_s)
     link = console.own.link.for_token(source.current)
     cookie = console.sessions.begin(ConsoleCaller.of(link, console.clock_s, tokens.subject))
     session = console.sessions.find(cookie)

@@ -10,17 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from askance.console import sessions
 from askance.console.formats import FILTERS
 from askance.console.link import AggregatorLink, permitted
 from askance.console.openid import BegunLogins, OpenIdIssuer
-from askance.console.sessions import (
-    SESSION_S,
-    ConsoleCaller,
-    ConsoleSession,
-    ConsoleSessions,
-    LoginLinks,
-    Secrets,
-)
 from askance_aggregator.analyst import CallRefused
 from askance_aggregator.clock import system_now_s
 from askance_client.errors import AskanceError
@@ -75,12 +68,12 @@ class Console:
         hosts: Collection[str],
         secure: bool,
         announce: Callable[[str], None],
-        secrets: Secrets,
+        secrets: sessions.Secrets,
         clock_s: Callable[[], float],
         issuer: OpenIdIssuer | None = None,
         now_s: Callable[[], int] = system_now_s,
     ) -> None:
-        self.own = ConsoleCaller.of(link, clock_s)
+        self.own = sessions.ConsoleCaller.of(link, clock_s)
         self.issuer = issuer
         self.now_s = now_s
         self.logins = BegunLogins(secrets, now_s)
@@ -90,8 +83,8 @@ class Console:
         self.templates = Templates()
         scheme = "https" if secure else "http"
         self.origins = tuple(f"{scheme}://{host}" for host in self.hosts)  # of forms
-        self.links = LoginLinks(secrets, clock_s)
-        self.sessions = ConsoleSessions(secrets, clock_s)
+        self.links = sessions.LoginLinks(secrets, clock_s)
+        self.sessions = sessions.ConsoleSessions(secrets, clock_s)
         self.live_pages = 0
         self.navigation: tuple[NavigationEntry, ...] = ()  # filled by the application
         self._announce = announce
@@ -110,7 +103,7 @@ class Console:
         default = ":443" if self.secure else ":80"
         return f"{self.origin.removesuffix(default)}/login/callback"
 
-    def caller_of(self, session: ConsoleSession) -> ConsoleCaller:
+    def caller_of(self, session: sessions.ConsoleSession) -> sessions.ConsoleCaller:
         """Return the caller for whom the pages of a session are made."""
         return session.caller or self.own
 
@@ -119,7 +112,7 @@ class Console:
         if self.issuer is None and not self.links.is_outstanding:
             self._announce(f"{self.origin}/login?token={self.links.issue()}")
 
-    def session_of(self, request: Request) -> ConsoleSession | None:
+    def session_of(self, request: Request) -> sessions.ConsoleSession | None:
         """Return the session of a browser; None if it has not logged in."""
         is_live = request.url.path.startswith("/live/")
         return self.sessions.find(request.cookies.get(self.cookie, ""), is_request=not is_live)
@@ -129,13 +122,13 @@ class Console:
         answer.set_cookie(
             self.cookie,
             cookie,
-            max_age=SESSION_S,
+            max_age=sessions.SESSION_S,
             httponly=True,
             secure=self.secure,
             samesite="strict",
         )
 
-    async def first_page(self, session: ConsoleSession) -> str:
+    async def first_page(self, session: sessions.ConsoleSession) -> str:
         """Return the path of the first page that the caller's role may see."""
         identity = await self.caller_of(session).link.identity()
         role = None if identity is None else identity.role
@@ -143,7 +136,7 @@ class Console:
 
     async def page(
         self,
-        session: ConsoleSession,
+        session: sessions.ConsoleSession,
         entry: NavigationEntry,
         template: str,
         status: int,

@@ -11,35 +11,25 @@ from functools import singledispatch
 from itertools import pairwise
 from math import comb
 
+from askance_client import randomizers
 from askance_client.errors import InvalidParameter
-from askance_client.randomizers import (
-    COIN_BITS,
-    COIN_SPACE,
-    Channel,
-    HadamardSign,
-    HypercubeResponse,
-    KaryResponse,
-    LinearHashing,
-    RandomCodebook,
-    Randomizer,
-    SignedSubsetSelection,
-    SubsetSelection,
-)
 from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.sets import SetRandomizer
 
 
-def valid(randomizer: Randomizer, report: bytes) -> bool:
+def valid(randomizer: randomizers.Randomizer, report: bytes) -> bool:
     """Return whether the report is in the alphabet, in its one canonical form."""
     if not isinstance(report, bytes) or len(report) != randomizer.width:
         return False
     number = _number(report)
     if isinstance(randomizer, NumberedRandomizer):
-        least = randomizer.modulus if isinstance(randomizer, LinearHashing) else 0
+        least = randomizer.modulus if isinstance(randomizer, randomizers.LinearHashing) else 0
         return least <= number < randomizer.reports
     if not isinstance(randomizer, SetRandomizer):
         raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
-    signed = isinstance(randomizer, SignedSubsetSelection)  # no value may have both signs
+    signed = isinstance(
+        randomizer, randomizers.SignedSubsetSelection
+    )  # no value may have both signs
     if randomizer.index_bytes:
         found = indices(randomizer, report)
         values = {item // 2 for item in found} if signed else found
@@ -64,7 +54,7 @@ def contains(randomizer: SetRandomizer, report: bytes, item: int) -> bool:
     return bool(report[item // 8] >> (7 - item % 8) & 1)
 
 
-def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
+def probability(randomizer: randomizers.Randomizer, level: int, report: bytes) -> Fraction:
     """Compute Pr[report | level]; 0 for a report that is not in the alphabet.
 
     Exact for the families with an even draw; for sets, hashes and sign patterns it is that of even
@@ -75,78 +65,85 @@ def probability(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
 
 
 @singledispatch
-def _chance(randomizer: Randomizer, level: int, report: bytes) -> Fraction:
+def _chance(randomizer: randomizers.Randomizer, level: int, report: bytes) -> Fraction:
     raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
 
 
 @_chance.register
-def _(randomizer: Channel, level: int, report: bytes) -> Fraction:
-    return Fraction(randomizer.table[level][_number(report)], COIN_SPACE)
+def _(randomizer: randomizers.Channel, level: int, report: bytes) -> Fraction:
+    return Fraction(randomizer.table[level][_number(report)], randomizers.COIN_SPACE)
 
 
 @_chance.register
-def _(randomizer: KaryResponse, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.KaryResponse, level: int, report: bytes) -> Fraction:
     own = _number(report) == level
-    return Fraction(randomizer.own if own else randomizer.other, COIN_SPACE)
+    return Fraction(randomizer.own if own else randomizer.other, randomizers.COIN_SPACE)
 
 
 @_chance.register
-def _(randomizer: SubsetSelection, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.SubsetSelection, level: int, report: bytes) -> Fraction:
     others, size = randomizer.cells - 1, randomizer.size
     if contains(randomizer, report, level):
-        return Fraction(randomizer.threshold, COIN_SPACE * comb(others, size - 1))
-    return Fraction(COIN_SPACE - randomizer.threshold, COIN_SPACE * comb(others, size))
+        return Fraction(randomizer.threshold, randomizers.COIN_SPACE * comb(others, size - 1))
+    return Fraction(
+        randomizers.COIN_SPACE - randomizer.threshold, randomizers.COIN_SPACE * comb(others, size)
+    )
 
 
 @_chance.register
-def _(randomizer: LinearHashing, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.LinearHashing, level: int, report: bytes) -> Fraction:
     hashing, value = divmod(_number(report), randomizer.modulus)
     own = randomizer.hash_value(hashing, level) == value
     coins = randomizer.own if own else randomizer.other
-    return Fraction(coins, COIN_SPACE * (randomizer.vectors - 1))
+    return Fraction(coins, randomizers.COIN_SPACE * (randomizer.vectors - 1))
 
 
 @_chance.register
-def _(randomizer: HadamardSign, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.HadamardSign, level: int, report: bytes) -> Fraction:
     row, minus = divmod(_number(report), 2)
     plus = randomizer.plus_coins(level, row)
-    return Fraction(COIN_SPACE - plus if minus else plus, COIN_SPACE << randomizer.row_bits)
+    return Fraction(
+        randomizers.COIN_SPACE - plus if minus else plus,
+        randomizers.COIN_SPACE << randomizer.row_bits,
+    )
 
 
 @_chance.register
-def _(randomizer: SignedSubsetSelection, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.SignedSubsetSelection, level: int, report: bytes) -> Fraction:
     own, plus, either = randomizer.own_coins(level)
     signs = [contains(randomizer, report, item) for item in (2 * own, 2 * own + 1)]
     if level % 2:
         signs.reverse()
     if not any(signs):
         sets = comb(randomizer.values - 1, randomizer.size) << randomizer.size
-        return Fraction(COIN_SPACE - either, COIN_SPACE * sets)
+        return Fraction(randomizers.COIN_SPACE - either, randomizers.COIN_SPACE * sets)
     sets = comb(randomizer.values - 1, randomizer.size - 1) << (randomizer.size - 1)
-    return Fraction(plus if signs[0] else either - plus, COIN_SPACE * sets)
+    return Fraction(plus if signs[0] else either - plus, randomizers.COIN_SPACE * sets)
 
 
 @_chance.register
-def _(randomizer: HypercubeResponse, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.HypercubeResponse, level: int, report: bytes) -> Fraction:
     if (level ^ _number(report)).bit_count() <= randomizer.radius:
-        return Fraction(randomizer.threshold, COIN_SPACE * randomizer.near)
+        return Fraction(randomizer.threshold, randomizers.COIN_SPACE * randomizer.near)
     far = randomizer.levels - randomizer.near
-    return Fraction(COIN_SPACE - randomizer.threshold, COIN_SPACE * far)
+    return Fraction(randomizers.COIN_SPACE - randomizer.threshold, randomizers.COIN_SPACE * far)
 
 
 @_chance.register
-def _(randomizer: RandomCodebook, level: int, report: bytes) -> Fraction:
+def _(randomizer: randomizers.RandomCodebook, level: int, report: bytes) -> Fraction:
     seed, code = divmod(_number(report), randomizer.codes)
     return chance_of_rank(randomizer, randomizer.ranked(level, seed).index(code))
 
 
-def chance_of_rank(randomizer: RandomCodebook, rank: int) -> Fraction:
+def chance_of_rank(randomizer: randomizers.RandomCodebook, rank: int) -> Fraction:
     """Compute the probability of a report whose code has that rank from 0 on, among its seed's."""
     size, coins = randomizer.near, randomizer.threshold
     if rank >= size:
-        rank, size, coins = rank - size, randomizer.codes - size, COIN_SPACE - coins
-    coins *= -(-(rank + 1) * COIN_SPACE // size) + (-rank * COIN_SPACE // size)
-    return Fraction(coins, COIN_SPACE << (COIN_BITS + randomizer.seed_bits))
+        rank, size, coins = rank - size, randomizer.codes - size, randomizers.COIN_SPACE - coins
+    coins *= -(-(rank + 1) * randomizers.COIN_SPACE // size) + (
+        -rank * randomizers.COIN_SPACE // size
+    )
+    return Fraction(coins, randomizers.COIN_SPACE << (randomizers.COIN_BITS + randomizer.seed_bits))
 
 
 def _number(report: bytes) -> int:

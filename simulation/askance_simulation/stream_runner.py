@@ -8,16 +8,8 @@ from typing import Any
 from grpc import aio
 
 from askance_client.device import Device
-from askance_client.service import Identity
+from askance_client.service import Identity, observable
 from askance_client.service.exchange import CheckIn, decode_response, encode_check_in
-from askance_client.service.observable import (
-    LONGEST_WAIT_MS,
-    Jitter,
-    Sleep,
-    report_batches,
-    sleep_ms,
-    system_jitter,
-)
 from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import FAILURES, Call, Failure, HeldStream
 
@@ -39,9 +31,9 @@ class StreamRunner(DeviceRunner):
         identity: Identity,
         channel: aio.Channel,
         *,
-        jitter: Jitter = system_jitter,
-        sleep: Sleep = sleep_ms,
-        longest_wait_ms: int = LONGEST_WAIT_MS,
+        jitter: observable.Jitter = observable.system_jitter,
+        sleep: observable.Sleep = observable.sleep_ms,
+        longest_wait_ms: int = observable.LONGEST_WAIT_MS,
         on_failure: Callable[[Failure], None] | None = None,
         **options: Any,
     ) -> None:
@@ -80,5 +72,5 @@ class StreamRunner(DeviceRunner):
         while isinstance(data := await call.read(), bytes):  # else the end of the stream
             reports = await self._take(decode_response(data))
             self._stream.backoff.reset()
-            for batch in report_batches(reports):
+            for batch in observable.report_batches(reports):
                 await call.write(encode_check_in(CheckIn(reports=batch)))

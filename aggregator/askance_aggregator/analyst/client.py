@@ -20,29 +20,12 @@ from typing import Any, NoReturn, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from askance_aggregator.analyst import connections
+from askance_aggregator.analyst import connections, messages
 from askance_aggregator.analyst.approvals import sign_approval
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
 from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey, CallProof, call_proof, load_key
-from askance_aggregator.analyst.messages import (
-    MAX_ANSWER_BYTES,
-    PACKAGE,
-    StudyEvent,
-    StudySummary,
-    check_digest,
-    check_event,
-    check_export_part,
-    check_studies,
-    counts_of,
-    every_study,
-    population_of,
-    query_message,
-    signed_study,
-    state_of,
-    submission,
-)
 from askance_aggregator.analyst.results import (
     StudyResult,
     collects_once,
@@ -214,9 +197,9 @@ class Aggregator:
     ) -> StudyHandle:
         """Hand in a study that is signed; the same again is no harm."""
         digest = digest_of(signed.study)
-        request = submission(signed, population)
+        request = messages.submission(signed, population)
         answer = self.unary(Call("Analysts/Submit"), digest, request, pb.SubmitStudyResponse)
-        return StudyHandle(self, check_digest(answer.study_digest))
+        return StudyHandle(self, messages.check_digest(answer.study_digest))
 
     @property
     def has_key(self) -> bool:
@@ -249,7 +232,7 @@ class Aggregator:
         data = encode_study(definition.terms(nonce, self._now_s(), population))
         public = public_key if key is None else key.public_key().public_bytes_raw()
         unsigned = SignedStudy(data, public, b"")
-        request = submission(unsigned, population)
+        request = messages.submission(unsigned, population)
         answer = self.unary(Call("Analysts/Plan"), digest_of(data), request, pb.PlanStudyResponse)
         return result_of(answer.plan_json, "aggregator") or {}
 
@@ -262,7 +245,7 @@ class Aggregator:
         order: ListOrder = ListOrder.SUBMITTED,
         since_unix_s: int = 0,
         until_unix_s: int = 0,
-    ) -> list[StudySummary]:
+    ) -> list[messages.StudySummary]:
         """Return this analyst's studies, the oldest first.
 
         Args:
@@ -281,15 +264,17 @@ class Aggregator:
             since_unix_s=since_unix_s,
             until_unix_s=until_unix_s,
         )
-        return every_study(self.studies_page, query, limit)
+        return messages.every_study(self.studies_page, query, limit)
 
     def studies_page(self, query: StudyQuery) -> pb.ListStudiesResponse:
         """Return a part of the list of this analyst's studies, in the query's order."""
         request = pb.ListStudiesRequest(
-            with_reasons=True, query=query_message(query), with_facts=True
+            with_reasons=True, query=messages.query_message(query), with_facts=True
         )
         call = Call("Analysts/List")
-        return check_studies(self.unary(call, self.subject, request, pb.ListStudiesResponse))
+        return messages.check_studies(
+            self.unary(call, self.subject, request, pb.ListStudiesResponse)
+        )
 
     def schemas(self) -> list[pb.OfferedSchema]:
         """Return the schemas that a study may name, each with its TOML file.
@@ -350,11 +335,11 @@ class Aggregator:
         metadata = self._signed(call, subject, epoch, data)
         try:
             with self._connections.channel() as channel:
-                calling = channel.unary_unary(f"/{PACKAGE}.{call.method}")
+                calling = channel.unary_unary(f"/{messages.PACKAGE}.{call.method}")
                 found = calling(data, timeout=_CALL_S, metadata=metadata)
         except grpc.RpcError as error:
             self.refuse(error)
-        return parse(answer, found, limit=MAX_ANSWER_BYTES)
+        return parse(answer, found, limit=messages.MAX_ANSWER_BYTES)
 
     def stream(
         self,
@@ -370,11 +355,11 @@ class Aggregator:
         data = request.SerializeToString(deterministic=True)
         metadata = self._signed(call, digest, epoch, data)
         with self._connections.channel() as channel:
-            calling = channel.unary_stream(f"/{PACKAGE}.{call.method}")
+            calling = channel.unary_stream(f"/{messages.PACKAGE}.{call.method}")
             parts = calling(data, timeout=timeout_s, metadata=metadata)
             try:
                 for part in parts:
-                    yield parse(answer, part, limit=MAX_ANSWER_BYTES)
+                    yield parse(answer, part, limit=messages.MAX_ANSWER_BYTES)
             finally:
                 parts.cancel()
 
@@ -412,7 +397,7 @@ class StudyHandle:
         grid = Grid(heads, left=heads, rows=[(self.id, self._aggregator.address)])
         return html_of(CommandReport("submitted study", [grid], "Its state: .status()"))
 
-    def watch(self, timeout_s: float | None = None) -> Iterator[StudyEvent]:
+    def watch(self, timeout_s: float | None = None) -> Iterator[messages.StudyEvent]:
         """Yield the study's status, now and at every change until it has ended.
 
         An aggregator that goes away meanwhile is called again for two minutes.
@@ -424,16 +409,16 @@ class StudyHandle:
           CallRefused: also if the time is up.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        last: StudyEvent | None = None
+        last: messages.StudyEvent | None = None
         heard = time.monotonic()
-        while last is None or state_of(last) is StudyState.OPEN:
+        while last is None or messages.state_of(last) is StudyState.OPEN:
             left = None if until is None else max(until - time.monotonic(), 0.001)
             try:
                 for event in self._aggregator.stream(
-                    Call("Analysts/Watch"), self._digest, _WATCH, StudyEvent, left
+                    Call("Analysts/Watch"), self._digest, _WATCH, messages.StudyEvent, left
                 ):
                     heard = time.monotonic()
-                    if check_event(event) != last:
+                    if messages.check_event(event) != last:
                         last = event
                         yield event
             except grpc.RpcError as error:
@@ -446,7 +431,7 @@ class StudyHandle:
                     self._aggregator.refuse(error)
                 self._aggregator.sleep_s(_AGAIN_S)
 
-    def status(self) -> StudyEvent:
+    def status(self) -> messages.StudyEvent:
         """Return the study's present status."""
         watching = self.watch(_CALL_S)
         try:
@@ -503,7 +488,7 @@ class StudyHandle:
             raise CallRefused("open", "study: expected one that has ended, got it open yet")
         return StudyResult(
             self.id,
-            state_of(found),
+            messages.state_of(found),
             found.reason,
             found.message,
             content,
@@ -513,15 +498,15 @@ class StudyHandle:
 
     def cancel(self) -> StudyState:
         """End the study and return its status; answers given are charged all the same."""
-        return state_of(self._ask("Cancel", pb.CancelStudyResponse))
+        return messages.state_of(self._ask("Cancel", pb.CancelStudyResponse))
 
     def pause(self) -> StudyState:
         """Ask nothing new and return the study's state; reports on their way are taken."""
-        return state_of(self._ask("Pause", pb.PauseStudyResponse))
+        return messages.state_of(self._ask("Pause", pb.PauseStudyResponse))
 
     def resume(self) -> StudyState:
         """Let a paused study go on and return its state."""
-        return state_of(self._ask("Resume", pb.ResumeStudyResponse))
+        return messages.state_of(self._ask("Resume", pb.ResumeStudyResponse))
 
     def approve(self) -> SignedStudy:
         """Sign the study as an approver and let it begin; return it as it was signed by both.
@@ -537,7 +522,7 @@ class StudyHandle:
         signature = self._aggregator.sign_approval(self._digest)
         call, request = Call("Analysts/Approve"), pb.ApproveStudyRequest(signature=signature)
         answer = self._aggregator.unary(call, self._digest, request, pb.ApproveStudyResponse)
-        if (state := state_of(answer)) is not StudyState.OPEN:
+        if (state := messages.state_of(answer)) is not StudyState.OPEN:
             raise CallRefused(
                 "ended", f"study: expected one that is open, got one that is {state.name.lower()}"
             )
@@ -550,7 +535,9 @@ class StudyHandle:
           reason: one line of 1 to 200 characters, for its analyst.
         """
         call, request = Call("Analysts/Refuse"), pb.RefuseStudyRequest(reason=reason)
-        return state_of(self._aggregator.unary(call, self._digest, request, pb.RefuseStudyResponse))
+        return messages.state_of(
+            self._aggregator.unary(call, self._digest, request, pb.RefuseStudyResponse)
+        )
 
     def delete_reports(self) -> None:
         """Delete the reports of the study, which has ended; its export is verified yet.
@@ -599,19 +586,22 @@ class StudyHandle:
 
         ours = self._aggregator
         try:
-            parts = [check_export_part(one) for one in connections.whole_answer(ask, ours.sleep_s)]
+            parts = [
+                messages.check_export_part(one)
+                for one in connections.whole_answer(ask, ours.sleep_s)
+            ]
         except grpc.RpcError as error:
             ours.refuse(error)
         if not parts or not parts[0].HasField("study"):
             raise RemoteProtocolError("export: expected a signed study in its first part")
         found = StudyExport(
-            signed_study(parts[0].study),
+            messages.signed_study(parts[0].study),
             tuple(line for part in parts for line in part.lines),
             result_of(parts[-1].result_json, "export"),
             epoch,
             parts[-1].reports_deleted_unix_s,
-            population_of(parts[0]),
-            counts_of(parts[-1]),
+            messages.population_of(parts[0]),
+            messages.counts_of(parts[-1]),
         )
         if found.digest != self._digest:
             raise RemoteProtocolError("export: expected the study that was asked for")

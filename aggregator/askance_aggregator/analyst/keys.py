@@ -15,15 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from askance_aggregator.analyst.calls import (
-    NO_SUBJECT,
-    NONCE_BYTES,
-    Call,
-    call_metadata,
-    sign_call,
-    token_metadata,
-    unsigned_call,
-)
+from askance_aggregator.analyst import calls
 from askance_client.durable_files import write_new
 from askance_client.errors import InvalidParameter
 from askance_client.service import Metadata
@@ -99,18 +91,20 @@ class CallProof:
     def subject(self) -> bytes:
         """Subject of a call that is about no study, 32 bytes."""
         if self.token is not None or self.key is None:
-            return NO_SUBJECT
+            return calls.NO_SUBJECT
         return self.key.public_key().public_bytes_raw()
 
-    def metadata(self, call: Call, subject: bytes, now_s: int, epoch: int, body: bytes) -> Metadata:
+    def metadata(
+        self, call: calls.Call, subject: bytes, now_s: int, epoch: int, body: bytes
+    ) -> Metadata:
         """Return the metadata that proves a call; the arguments are those of `sign_call`."""
-        nonce = self.random_bytes(NONCE_BYTES)
+        nonce = self.random_bytes(calls.NONCE_BYTES)
         if self.token is not None:
-            bare = unsigned_call(subject, now_s, epoch, body=body, nonce=nonce)
-            return (*token_metadata(self.token()), *call_metadata(bare))
+            bare = calls.unsigned_call(subject, now_s, epoch, body=body, nonce=nonce)
+            return (*calls.token_metadata(self.token()), *calls.call_metadata(bare))
         assert self.key is not None  # `call_proof` has one of the two
-        return call_metadata(
-            sign_call(call, subject, self.key, now_s, epoch, body=body, nonce=nonce)
+        return calls.call_metadata(
+            calls.sign_call(call, subject, self.key, now_s, epoch, body=body, nonce=nonce)
         )
 
 

@@ -14,19 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from askance_aggregator import store
 from askance_aggregator.analyst.signed_counts import (
     PUBLIC_KEY_BYTES,
     SIGNATURE_BYTES,
     CountsSignature,
-)
-from askance_aggregator.store import (
-    MAX_STUDIES,
-    ListedState,
-    ListOrder,
-    StudyExtent,
-    StudyQuery,
-    StudyState,
-    TaggedPopulation,
 )
 from askance_aggregator.studies.series import EpochStatus
 from askance_client.codec import MAX_MESSAGE_BYTES
@@ -45,13 +37,13 @@ MAX_ANSWER_BYTES = 160 * 1024 * 1024
 _PART_BYTES = 512 * 1024  # of an export; a longer line has a part for itself
 _DIGEST_BYTES = 32
 _CALENDAR_S = 253_402_300_800  # the year 10,000, which no calendar here has
-_ORDERS: dict[ListOrder, pb.ListOrder.ValueType] = {
-    ListOrder.SUBMITTED: pb.LIST_ORDER_UNSPECIFIED,
-    ListOrder.ENDED: pb.LIST_ORDER_ENDED,
-    ListOrder.USERS: pb.LIST_ORDER_USERS,
-    ListOrder.TITLE: pb.LIST_ORDER_TITLE,
+_ORDERS: dict[store.ListOrder, pb.ListOrder.ValueType] = {
+    store.ListOrder.SUBMITTED: pb.LIST_ORDER_UNSPECIFIED,
+    store.ListOrder.ENDED: pb.LIST_ORDER_ENDED,
+    store.ListOrder.USERS: pb.LIST_ORDER_USERS,
+    store.ListOrder.TITLE: pb.LIST_ORDER_TITLE,
 }
-_STATES = {state: pb.ListedState.Value(f"LISTED_STATE_{state.name}") for state in ListedState}
+_STATES = {state: pb.ListedState.Value(f"LISTED_STATE_{state.name}") for state in store.ListedState}
 
 StudyEvent = pb.StudyEvent
 StudySummary = pb.StudySummary
@@ -71,7 +63,7 @@ HasState = (
 
 
 def submission(
-    signed: SignedStudy, population: TaggedPopulation | None = None
+    signed: SignedStudy, population: store.TaggedPopulation | None = None
 ) -> pb.SubmitStudyRequest:
     """Return the message that submits a study, with the tags of its devices or without."""
     return pb.SubmitStudyRequest(
@@ -98,27 +90,27 @@ def signed_study(message: study_pb2.SignedStudy) -> SignedStudy:
     return SignedStudy(message.study, message.public_key, message.signature)
 
 
-def population_message(population: TaggedPopulation | None) -> pb.TaggedPopulation | None:
+def population_message(population: store.TaggedPopulation | None) -> pb.TaggedPopulation | None:
     """Return the message of a study's population."""
     if population is None:
         return None
     return pb.TaggedPopulation(tags=population.tags, salt=population.salt)
 
 
-def population_of(message: pb.SubmitStudyRequest | pb.ExportPart) -> TaggedPopulation | None:
+def population_of(message: pb.SubmitStudyRequest | pb.ExportPart) -> store.TaggedPopulation | None:
     """Return the tags of a study's devices; None: all devices."""
     if not message.HasField("population"):
         return None
     try:
-        return TaggedPopulation(tuple(message.population.tags), message.population.salt)
+        return store.TaggedPopulation(tuple(message.population.tags), message.population.salt)
     except InvalidParameter as error:
         raise RemoteProtocolError(f"population: {error}") from None
 
 
-def query_message(query: StudyQuery) -> pb.StudyQuery:
+def query_message(query: store.StudyQuery) -> pb.StudyQuery:
     """Return the message of a query; without a limit it asks for the longest part."""
     return pb.StudyQuery(
-        limit=query.limit or MAX_STUDIES,
+        limit=query.limit or store.MAX_STUDIES,
         cursor=query.cursor,
         newer=query.newer,
         state=pb.LISTED_STATE_UNSPECIFIED if query.state is None else _STATES[query.state],
@@ -134,7 +126,7 @@ def query_message(query: StudyQuery) -> pb.StudyQuery:
 
 def query_of(
     request: pb.ListStudiesRequest | operator_pb2.AllStudiesRequest,
-) -> StudyQuery | None:
+) -> store.StudyQuery | None:
     """Return the query of a request; None: all studies, the oldest first, for an older caller."""
     if not request.HasField("query"):
         return None
@@ -149,7 +141,7 @@ def query_of(
             f"query: expected a known order, found number {int(message.order)}"
         )
     try:
-        return StudyQuery(
+        return store.StudyQuery(
             states.get(message.state),
             message.analyst.lower(),
             message.study.lower(),
@@ -166,7 +158,7 @@ def query_of(
         raise RemoteProtocolError(str(error)) from None
 
 
-def extent_message(extent: StudyExtent) -> pb.StudyExtent:
+def extent_message(extent: store.StudyExtent) -> pb.StudyExtent:
     """Return the message of an extent."""
     return pb.StudyExtent(fitting=extent.fitting, total=extent.total, more=extent.more)
 
@@ -217,15 +209,15 @@ def _check_facts(message: HasFacts) -> None:
             raise RemoteProtocolError(f"study: expected the time it was {name}, got {time_s}")
 
 
-def state_number(state: StudyState) -> pb.StudyState.ValueType:
+def state_number(state: store.StudyState) -> pb.StudyState.ValueType:
     """Return a state as messages have it."""
     return pb.StudyState.ValueType(state)
 
 
-def state_of(message: HasState) -> StudyState:
+def state_of(message: HasState) -> store.StudyState:
     """Return the state of a study."""
     try:
-        return StudyState(message.state)
+        return store.StudyState(message.state)
     except ValueError:
         raise RemoteProtocolError(
             f"study: expected a known state, found number {message.state}"
@@ -296,7 +288,7 @@ def export_parts(
     lines: Iterable[str],
     result_json: str,
     reports_deleted_unix_s: int = 0,
-    population: TaggedPopulation | None = None,
+    population: store.TaggedPopulation | None = None,
     sign: Callable[[bytes], CountsSignature] | None = None,
 ) -> Iterator[pb.ExportPart]:
     """Yield a study's export in parts of about half a megabyte; lines are taken part by part.
@@ -368,7 +360,9 @@ class StudiesPart(Protocol[L_co]):
 
 
 def every_study(
-    fetch: Callable[[StudyQuery], StudiesPart[L_co]], query: StudyQuery, limit: int | None = None
+    fetch: Callable[[store.StudyQuery], StudiesPart[L_co]],
+    query: store.StudyQuery,
+    limit: int | None = None,
 ) -> list[L_co]:
     """Return the studies that fit a query, from the end of its order, the oldest first.
 
@@ -380,7 +374,7 @@ def every_study(
     found: list[L_co] = []
     more, total = True, 0
     while more and (limit is None or len(found) < limit):
-        most = MAX_STUDIES if limit is None else min(limit - len(found), MAX_STUDIES)
+        most = store.MAX_STUDIES if limit is None else min(limit - len(found), store.MAX_STUDIES)
         cursor = found[-1].study_digest if found else b""
         part = fetch(replace(query, cursor=cursor, newer=False, limit=most))
         total = total if found else part.extent.total

@@ -11,20 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator import families
 from askance_aggregator.estimation.answers import alpha_of, estimate, half_width, joined
 from askance_aggregator.estimation.deviations import Deviation
 from askance_aggregator.estimation.landing import BERRY_ESSEEN
 from askance_aggregator.estimation.present import scale_of
 from askance_aggregator.estimation.sign_pairs import SignPair, ratio_intervals
 from askance_aggregator.estimation.statistics import Decode, known_scores, share_scores
-from askance_aggregator.families import (
-    CodebookFamily,
-    Family,
-    HypercubeFamily,
-    InclusionRates,
-    TableFamily,
-    family_of,
-)
 from askance_aggregator.learners import Answer, PopulationMean, Question
 from askance_aggregator.learners.learning import Ends, RatioInterval, ScoredReports, SumLaw
 from askance_client.errors import InvalidParameter
@@ -84,7 +77,7 @@ class ReportsLaw:
         """Compute the covariance of the estimated shares (`share_covariance`), shape (k, k)."""
         if self.question.query.kind is not QueryKind.CATEGORY or not self.reports[0].answered:
             return None
-        scaled = share_covariance(family_of(self.reports[0].randomizer), shares)
+        scaled = share_covariance(families.family_of(self.reports[0].randomizer), shares)
         return None if scaled is None else scaled / self.reports[0].answered
 
     def sums(self, weights: Reals, most: float) -> tuple[Reals, Reals] | None:
@@ -98,8 +91,12 @@ class ReportsLaw:
         of_cells = self.question.query.kind is QueryKind.CATEGORY
         if of_cells and isinstance(part.randomizer, KaryResponse) and part.answered:
             return _sums_of_cells(part, weights, self.alpha * self.look_share / len(weights))
-        directions = family_of(part.randomizer)
-        if len(self.reports) > 1 or not isinstance(directions, CodebookFamily) or not part.answered:
+        directions = families.family_of(part.randomizer)
+        if (
+            len(self.reports) > 1
+            or not isinstance(directions, families.CodebookFamily)
+            or not part.answered
+        ):
             return None
         sums, unit = directions.means(part.counts, part.answered), 1 << part.question.query.frac
         values = np.asarray([float(mean / unit) for mean in sums])
@@ -132,8 +129,8 @@ class ReportsLaw:
             return None
         known = []
         for block, part in enumerate(self.reports):
-            family = family_of(part.randomizer)
-            if not isinstance(family, HypercubeFamily) or not part.answered:
+            family = families.family_of(part.randomizer)
+            if not isinstance(family, families.HypercubeFamily) or not part.answered:
                 return None
             gap = float(family.agreement)
             for place in range(part.question.values):
@@ -157,7 +154,7 @@ class ReportsLaw:
         start, unit = 0, float(1 << query.frac)
         for part in self.reports:
             block = slice(start, start + part.question.values)
-            rates = family_of(part.randomizer).vector_rates(float(query.high))
+            rates = families.family_of(part.randomizer).vector_rates(float(query.high))
             if rates is None or not part.answered:
                 return None
             own = weights[block]
@@ -177,7 +174,7 @@ def _sums_of_cells(part: TalliedReports, weights: Reals, alpha: float) -> tuple[
     """Bound each weighted sum of shares, each missing with a chance of at most alpha."""
     # A report has the weight of its cell. Cells of one weight are alike: a user in one of m such
     # cells reports that weight with the chance own + (m - 1) other, and others with m other.
-    family = family_of(part.randomizer)
+    family = families.family_of(part.randomizer)
     rates = family.inclusion(0)
     assert rates is not None, "a k-ary response has rates"
     gap, shares = float(rates.own - rates.other), family.frequencies(part.counts, part.answered)
@@ -192,7 +189,11 @@ def _sums_of_cells(part: TalliedReports, weights: Reals, alpha: float) -> tuple[
 
 @lru_cache(maxsize=1024)
 def _half_widths(
-    values: tuple[float, ...], sizes: tuple[int, ...], rates: InclusionRates, n: int, alpha: float
+    values: tuple[float, ...],
+    sizes: tuple[int, ...],
+    rates: families.InclusionRates,
+    n: int,
+    alpha: float,
 ) -> tuple[float, float]:
     """Return how far the mean weight of n reports is above, and below, what is expected."""
     span = values[-1] - values[0]
@@ -207,7 +208,7 @@ def _half_widths(
     return above, below
 
 
-def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | None:
+def share_covariance(family: families.Family[Any], shares: Sequence[float]) -> Reals | None:
     """Compute n times the covariance of `Family.frequencies`, for the population's share per level.
 
     Exact for users who are drawn independently from a population: the part of the sample and that
@@ -221,7 +222,7 @@ def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | No
         raise InvalidParameter(
             f"shares: expected {family.randomizer.levels}, one per level, got {len(truth)}"
         )
-    if isinstance(family, TableFamily):
+    if isinstance(family, families.TableFamily):
         return _of_table(family, truth)
     rates, joint = family.inclusion(0), family.joint_rates()
     if rates is None or joint is None:
@@ -235,7 +236,7 @@ def share_covariance(family: Family[Any], shares: Sequence[float]) -> Reals | No
     return np.asarray(covariance / gap**2)
 
 
-def _of_table(table: TableFamily, truth: Reals) -> Reals:
+def _of_table(table: families.TableFamily, truth: Reals) -> Reals:
     """E[s s^T] - E[s] E[s]^T, s the scores of a symbol, over the law of the symbols."""
     rows = np.array([[entry / COIN_SPACE for entry in row] for row in table.randomizer.table])
     symbols = truth @ rows

@@ -12,20 +12,13 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import (
     Atom,
     Comparison,
     Comparisons,
     TwoSymbols,
     merged,
-)
-from askance_aggregator.families.family import (
-    Counts,
-    Family,
-    Reports,
-    check_counts,
-    describes,
-    makes,
 )
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import InclusionRates
@@ -146,9 +139,9 @@ def _compared(record: _Level, other: _Level, rest: tuple[str, Sequence[int]]) ->
 _NO_LOSS = Fraction(1, 1 << 20)  # of a variance, for a bit in place of a table's symbols
 
 
-@describes(Channel)
+@family.describes(Channel)
 @dataclass(frozen=True, slots=True)
-class TableFamily(Family[Channel]):
+class TableFamily(family.Family[Channel]):
     """Aggregator's side of a table: tally, exact estimates and moments of decode values."""
 
     @property
@@ -176,7 +169,7 @@ class TableFamily(Family[Channel]):
         )
         return InclusionRates(Fraction(own, COIN_SPACE), Fraction(other, COIN_SPACE))
 
-    def containing(self, counts: Sequence[int] | Counts, level: int) -> int:
+    def containing(self, counts: Sequence[int] | family.Counts, level: int) -> int:
         """Count the reports of a symbol that stands for the level."""
         sides = _sides(self.randomizer)
         return sum(int(counts[symbol]) for symbol in (sides[level] if sides else (level,)))
@@ -195,7 +188,7 @@ class TableFamily(Family[Channel]):
         width = self.randomizer.width
         return (symbol.to_bytes(width, "big") for symbol in range(self.randomizer.symbols))
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports of each symbol."""
         self.check_reports(reports)
         if (
@@ -214,9 +207,9 @@ class TableFamily(Family[Channel]):
             )
         return counts
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+    def frequencies(self, counts: Sequence[int] | family.Counts, n: int) -> tuple[Fraction, ...]:
         """Apply the exact left inverse of the table to the symbols' shares."""
-        plain = check_counts(counts, n, self.randomizer.symbols, n)
+        plain = family.check_counts(counts, n, self.randomizer.symbols, n)
         return tuple(
             Fraction(sum(b * count for b, count in zip(row, plain, strict=True)), n)
             for row in _left_inverse(self.randomizer)
@@ -370,7 +363,7 @@ def randomized_response(nano: int) -> Channel:
     return channel
 
 
-@makes("randomized-response")
+@family.makes("randomized-response")
 def _of_two_cells(cells: int, nano: int) -> Channel:
     """Return the randomized response of a bit, which has two cells."""
     if cells != 2:

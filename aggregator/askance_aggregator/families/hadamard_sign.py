@@ -10,16 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.families import family
 from askance_aggregator.families.channel import randomized_response
 from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
-from askance_aggregator.families.family import (
-    Counts,
-    Reports,
-    SignedFamily,
-    check_each_count,
-    describes,
-    makes,
-)
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import SignRates
 from askance_client.errors import InvalidParameter
@@ -29,9 +22,9 @@ from askance_client.randomizers.randomizer import check_integer
 from askance_client.randomizers.signed_levels import MAX_VALUES
 
 
-@describes(HadamardSign)
+@family.describes(HadamardSign)
 @dataclass(frozen=True, slots=True)
-class HadamardFamily(SignedFamily[HadamardSign]):
+class HadamardFamily(family.SignedFamily[HadamardSign]):
     """Aggregator's side of Hadamard signs: tally and estimates."""
 
     complementary = True
@@ -70,7 +63,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         for code in range(2 << self.randomizer.row_bits):
             yield code.to_bytes(self.randomizer.width, "big")
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports that point to + at each value."""
         self.check_reports(reports)
         codes = np.zeros(len(reports), dtype=np.int64)
@@ -84,7 +77,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
             )
         return self.plus_counts(signs.reshape(-1, 2))
 
-    def plus_counts(self, signs: NDArray[np.int64]) -> Counts:
+    def plus_counts(self, signs: NDArray[np.int64]) -> family.Counts:
         """Count the reports that point to + at each value, from the counts of each row and sign."""
         # A report points to + at j where its sign is H[r, j], so with D = plus - minus of a row the
         # count is (n + sum_r H[r, j] D[r]) / 2; the sums of all j are a Walsh-Hadamard transform,
@@ -96,14 +89,16 @@ class HadamardFamily(SignedFamily[HadamardSign]):
             pairs = sums.reshape(*shape[:-1], -1, 2, 1 << bit)
             one, two = pairs[..., 0, :], pairs[..., 1, :]
             sums = np.stack((one + two, one - two), axis=-2).reshape(shape)
-        counts: Counts = (everyone[..., np.newaxis] + sums[..., : self.randomizer.values]) // 2
+        counts: family.Counts = (
+            everyone[..., np.newaxis] + sums[..., : self.randomizer.values]
+        ) // 2
         return counts
 
     def pointing(
-        self, counts: Sequence[int] | Counts, n: int
+        self, counts: Sequence[int] | family.Counts, n: int
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The counts, and what they leave of n."""
-        plus = tuple(check_each_count(counts, n, self.randomizer.values))
+        plus = tuple(family.check_each_count(counts, n, self.randomizer.values))
         return plus, tuple(n - count for count in plus)
 
     def value_variance(self) -> Fraction:
@@ -111,7 +106,7 @@ class HadamardFamily(SignedFamily[HadamardSign]):
         return Fraction(1, self.sign_gap * self.sign_gap) - Fraction(1, self.randomizer.values)
 
 
-@makes("hadamard-sign")
+@family.makes("hadamard-sign")
 @lru_cache(maxsize=256, typed=True)
 def hadamard_sign(values: int, nano: int) -> HadamardSign:
     """The Hadamard sign that spends a budget: the greatest threshold whose loss fits."""

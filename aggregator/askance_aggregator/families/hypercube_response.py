@@ -10,15 +10,8 @@ from math import comb
 
 import numpy as np
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
-from askance_aggregator.families.family import (
-    Counts,
-    Family,
-    Reports,
-    check_counts,
-    describes,
-    makes,
-)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, VectorRates
@@ -36,9 +29,9 @@ _KEPT = 2  # of these, beside those with the others at one of two opposite patte
 _RADII_ASIDE = 1  # radii tried exactly on either side of the best one by bounds of e^eps
 
 
-@describes(HypercubeResponse)
+@family.describes(HypercubeResponse)
 @dataclass(frozen=True, slots=True)
-class HypercubeFamily(Family[HypercubeResponse]):
+class HypercubeFamily(family.Family[HypercubeResponse]):
     """Aggregator's side of hypercube response: tally and estimates."""
 
     @property
@@ -175,7 +168,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
             for pattern in range(self.randomizer.levels)
         )
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports that have each component at +."""
         self.check_reports(reports)
         spare = 8 * self.randomizer.width - self.randomizer.components
@@ -189,11 +182,11 @@ class HypercubeFamily(Family[HypercubeResponse]):
             counts += bits[:, spare:].sum(axis=0, dtype=np.int64)
         return counts
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+    def frequencies(self, counts: Sequence[int] | family.Counts, n: int) -> tuple[Fraction, ...]:
         """For each component the share of users at +: not of patterns, of which there are 2^s."""
         plain = [int(count) for count in counts]
         return self.rates.frequencies(
-            check_counts(plain, n, self.randomizer.components, sum(plain)), n
+            family.check_counts(plain, n, self.randomizer.components, sum(plain)), n
         )
 
     def frequency_variance(self) -> Fraction:
@@ -202,7 +195,7 @@ class HypercubeFamily(Family[HypercubeResponse]):
         return Fraction(own * (1 - own), self.agreement**2)
 
 
-@makes("hypercube")
+@family.makes("hypercube")
 @plain_arguments
 def hypercube_response(components: int, nano: int) -> HypercubeResponse:
     """The hypercube response that spends a budget with the greatest agreement m.

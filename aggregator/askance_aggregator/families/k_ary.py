@@ -8,15 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import Comparisons, EvenCells, TwoSymbols
-from askance_aggregator.families.family import (
-    Counts,
-    Family,
-    Reports,
-    check_counts,
-    describes,
-    makes,
-)
 from askance_aggregator.families.fitting import check_expressible, check_positive, least
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
@@ -28,9 +21,9 @@ from askance_client.randomizers.k_ary import MAX_CELLS, MIN_CELLS, KaryResponse
 from askance_client.randomizers.randomizer import check_integer
 
 
-@describes(KaryResponse)
+@family.describes(KaryResponse)
 @dataclass(frozen=True, slots=True)
-class KaryFamily(Family[KaryResponse]):
+class KaryFamily(family.Family[KaryResponse]):
     """Aggregator's side of k-ary response: tally and estimates."""
 
     @property
@@ -90,7 +83,7 @@ class KaryFamily(Family[KaryResponse]):
             cell.to_bytes(self.randomizer.width, "big") for cell in range(self.randomizer.cells)
         )
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports of each cell."""
         self.check_reports(reports)
         cells = reports[:, 0].astype(np.int64)
@@ -104,16 +97,16 @@ class KaryFamily(Family[KaryResponse]):
             )
         return counts
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+    def frequencies(self, counts: Sequence[int] | family.Counts, n: int) -> tuple[Fraction, ...]:
         """(c_v / n - q) / (p - q), with p and q the two probabilities."""
-        return self.rates.frequencies(check_counts(counts, n, self.randomizer.cells, n), n)
+        return self.rates.frequencies(family.check_counts(counts, n, self.randomizer.cells, n), n)
 
     def frequency_variance(self) -> Fraction:
         """Return n times the conditional variance averaged over cells; the same for every truth."""
         return self.rates.variance(self.randomizer.cells)
 
 
-@makes("k-ary-response")
+@family.makes("k-ary-response")
 @plain_arguments
 def k_ary_response(cells: int, nano: int) -> KaryResponse:
     """The k-ary response that spends a budget: the least `other` whose loss fits.

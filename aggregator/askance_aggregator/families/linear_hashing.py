@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import Comparisons
-from askance_aggregator.families.family import (
-    Counts,
-    Family,
-    Reports,
-    check_each_count,
-    describes,
-    makes,
-)
 from askance_aggregator.families.fitting import check_positive
 from askance_aggregator.families.k_ary import k_ary_response
 from askance_aggregator.families.near_sets import Near, NearSets, beside
@@ -201,9 +194,9 @@ _MAX_EACH_SUMS = 1 << 16  # of one report, if it is counted by itself: about a m
 _MODULI_ASIDE = 2  # primes that are tried on either side of e^eps + 1
 
 
-@describes(LinearHashing)
+@family.describes(LinearHashing)
 @dataclass(frozen=True, slots=True)
-class HashingFamily(Family[LinearHashing]):
+class HashingFamily(family.Family[LinearHashing]):
     """Aggregator's side of linear hashing: tally and estimates."""
 
     @property
@@ -315,7 +308,7 @@ class HashingFamily(Family[LinearHashing]):
         ):
             yield code.to_bytes(self.randomizer.width, "big")
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports that support each cell."""
         self.check_reports(reports)
         codes = np.zeros(len(reports), dtype=np.int64)
@@ -330,9 +323,9 @@ class HashingFamily(Family[LinearHashing]):
             )
         return supports(codes, self.randomizer.cells, self.randomizer.modulus)
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+    def frequencies(self, counts: Sequence[int] | family.Counts, n: int) -> tuple[Fraction, ...]:
         """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
-        return self.rates.frequencies(check_each_count(counts, n, self.randomizer.cells), n)
+        return self.rates.frequencies(family.check_each_count(counts, n, self.randomizer.cells), n)
 
     def frequency_variance(self) -> Fraction:
         """Return n times the conditional variance averaged over cells; the same for every truth."""
@@ -346,7 +339,7 @@ def _rates(randomizer: LinearHashing) -> InclusionRates:
     return InclusionRates(own, collisions * own + (1 - collisions) * other)
 
 
-@makes("linear-hashing")
+@family.makes("linear-hashing")
 @plain_arguments
 def linear_hashing(cells: int, nano: int) -> LinearHashing:
     """The linear hashing that spends a budget with the least variance.

@@ -9,20 +9,13 @@ from functools import lru_cache
 from itertools import combinations, product
 from math import perm
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import (
     Atom,
     Comparison,
     Comparisons,
     TwoSymbols,
     merged,
-)
-from askance_aggregator.families.family import (
-    Counts,
-    Reports,
-    SignedFamily,
-    check_counts,
-    describes,
-    makes,
 )
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.rates import SignRates
@@ -46,9 +39,9 @@ _Level = tuple[int, int]
 _NEUTRAL: _Level = (-1, 0)
 
 
-@describes(SignedSubsetSelection)
+@family.describes(SignedSubsetSelection)
 @dataclass(frozen=True, slots=True)
-class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
+class SignedSubsetFamily(family.SignedFamily[SignedSubsetSelection]):
     """Aggregator's side of signed subset selection: tally and estimates."""
 
     @property
@@ -125,17 +118,17 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
                 items = (2 * value + minus for value, minus in zip(chosen, signs, strict=True))
                 yield set_report(self.randomizer, items)
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports that contain each item: (0, +), (0, -), (1, +), ..."""
         self.check_reports(reports)
         what = f"{self.randomizer.size} of {self.randomizer.values} signed values"
         return tally_sets(self.randomizer, reports, what, signs=2)
 
     def pointing(
-        self, counts: Sequence[int] | Counts, n: int
+        self, counts: Sequence[int] | family.Counts, n: int
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The counts of items, by sign."""
-        plain = check_counts(counts, n, 2 * self.randomizer.values, n * self.randomizer.size)
+        plain = family.check_counts(counts, n, 2 * self.randomizer.values, n * self.randomizer.size)
         return tuple(plain[0::2]), tuple(plain[1::2])
 
     def value_variance(self) -> Fraction:
@@ -164,7 +157,7 @@ class SignedSubsetFamily(SignedFamily[SignedSubsetSelection]):
         return Fraction(self.randomizer.size - own_in, 2 * (self.randomizer.values - 1))
 
 
-@makes("signed-subset-selection")
+@family.makes("signed-subset-selection")
 @lru_cache(maxsize=256, typed=True)
 def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
     """The signed subset selection that spends a budget with the least second moment."""

@@ -8,15 +8,8 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import perm
 
+from askance_aggregator.families import family
 from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
-from askance_aggregator.families.family import (
-    Counts,
-    Family,
-    Reports,
-    check_counts,
-    describes,
-    makes,
-)
 from askance_aggregator.families.fitting import check_expressible, check_positive, greatest
 from askance_aggregator.families.near_sets import Near, NearSets, beside
 from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
@@ -32,9 +25,9 @@ from askance_client.randomizers.subset_selection import MAX_MEMBERS, MAX_WIDTH, 
 _SIZES_ASIDE = 2  # the best size is next to cells / (e^eps + 1); more are tried, to be sure
 
 
-@describes(SubsetSelection)
+@family.describes(SubsetSelection)
 @dataclass(frozen=True, slots=True)
-class SubsetFamily(Family[SubsetSelection]):
+class SubsetFamily(family.Family[SubsetSelection]):
     """Aggregator's side of subset selection: tally and estimates."""
 
     @property
@@ -100,16 +93,16 @@ class SubsetFamily(Family[SubsetSelection]):
         for chosen in combinations(range(self.randomizer.cells), self.randomizer.size):
             yield set_report(self.randomizer, chosen)
 
-    def tally(self, reports: Reports) -> Counts:
+    def tally(self, reports: family.Reports) -> family.Counts:
         """Count the reports that contain each cell."""
         self.check_reports(reports)
         what = f"{self.randomizer.size} of {self.randomizer.cells} cells"
         return tally_sets(self.randomizer, reports, what)
 
-    def frequencies(self, counts: Sequence[int] | Counts, n: int) -> tuple[Fraction, ...]:
+    def frequencies(self, counts: Sequence[int] | family.Counts, n: int) -> tuple[Fraction, ...]:
         """(c_v / n - q) / (p - q), with p and q the rates of own and other cells."""
         return self.rates.frequencies(
-            check_counts(counts, n, self.randomizer.cells, n * self.randomizer.size), n
+            family.check_counts(counts, n, self.randomizer.cells, n * self.randomizer.size), n
         )
 
     def frequency_variance(self) -> Fraction:
@@ -117,7 +110,7 @@ class SubsetFamily(Family[SubsetSelection]):
         return self.rates.variance(self.randomizer.cells)
 
 
-@makes("subset-selection")
+@family.makes("subset-selection")
 @plain_arguments
 def subset_selection(cells: int, nano: int) -> SubsetSelection:
     """The subset selection that spends a budget with the least variance.

@@ -39,16 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.bisection import halved
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    NO_VALUES,
-    Assessment,
-    JointInterval,
-    Users,
-    assess,
-    covers,
-    only_query,
-)
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.asymptotic import IN_WAVES, POWER, STANDS, noncentrality
 from askance_aggregator.learners.decisions import AssociationFound
 from askance_aggregator.learners.encodings import Cells, columns_of, joint
@@ -159,7 +150,7 @@ class Association(JsonObject):
     summary="whether two columns are independent, and Cramér's V",
     error="distance of the estimated Cramér's V from the population's",
     guess="no association",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=traits_schema,
     population="traits",
     small=SmallSettings(
@@ -293,22 +284,24 @@ def _concluded(parts: tuple[Cells, ...], answer: Answer) -> Association:
     return Association(table, test, v, least, "" if least is not None else _RARE)
 
 
-@assess.register
-def _(hypothesis: Association, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: Association, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Judge by V's distance; right if its interval and all of the table's hold the truth."""
-    query = only_query(learner, QueryKind.CATEGORY)
+    query = assessments.only_query(learner, QueryKind.CATEGORY)
     if query is None:
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     truth = users.totals([query])[0].shares()
     if truth[-1] == 1:
-        return Assessment(None, None, summary=NO_VALUES)
+        return assessments.Assessment(None, None, summary=assessments.NO_VALUES)
     shape = (hypothesis.table.shape[0], hypothesis.table.shape[1])
     v, answer = hypothesis.v, hypothesis.table.answer
     true = (cramers_v(np.array(truth), shape),)
-    judged = covers((v.value,), (v.low,), (v.high,), true, (0.0,))
-    cells = covers(answer.values, answer.lows, answer.highs, truth)
+    judged = assessments.covers((v.value,), (v.low,), (v.high,), true, (0.0,))
+    cells = assessments.covers(answer.values, answer.lows, answer.highs, truth)
     return judged.with_intervals(
-        JointInterval("the table's shares", bool(cells.success)), absent=[truth[-1]]
+        assessments.JointInterval("the table's shares", bool(cells.success)), absent=[truth[-1]]
     )
 
 

@@ -36,17 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.bisection import halved
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    MISSING,
-    NO_SPREAD,
-    Assessment,
-    JointInterval,
-    Users,
-    assess,
-    chunks,
-    covers,
-)
+from askance_aggregator.learners import assessments, learning
 from askance_aggregator.learners.asymptotic import (
     IN_WAVES,
     MOST_SKEW,
@@ -60,15 +50,6 @@ from askance_aggregator.learners.asymptotic import (
 from askance_aggregator.learners.encodings import Number, numbers
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, non_adaptive
-from askance_aggregator.learners.learning import (
-    Answer,
-    Answers,
-    Batch,
-    Ends,
-    Question,
-    SamplingLaw,
-    SumLaw,
-)
 from askance_aggregator.learners.missing import MissingShare, complete_rows, named_share
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, Present, two_of
 from askance_aggregator.learners.presentation import EstimateRow, Null, Presentation
@@ -178,7 +159,7 @@ class Correlation(JsonObject):
     summary="Pearson's correlation of two numbers",
     error="distance of the estimated correlation from the population's",
     guess="no correlation",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=lambda: plane_schema(1),
     population="plane",
     small=SmallSettings(
@@ -204,7 +185,7 @@ def correlation(
         " the plan, no interval relies on it (default: 1/2)",
     ] = None,
     present: Present = None,
-) -> tuple[Batch, Callable[[Answers], Correlation]]:
+) -> tuple[learning.Batch, Callable[[learning.Answers], Correlation]]:
     """Estimate the correlation of two numbers, over the users who have both.
 
     One vector question of all users: x, y, 2 x^2 - 1, 2 y^2 - 1, xy and 1, with x and y on [-1, 1]
@@ -240,10 +221,10 @@ def correlation(
     fields = {name: schema[name] for name in columns}
     squares = tuple(place for place, number in enumerate(pair) if not number.is_truth)
     query = _asked(pair, squares, fields)
-    question = Question(query, _tolerance(tau, deviation, present), length=_LONGEST)
+    question = learning.Question(query, _tolerance(tau, deviation, present), length=_LONGEST)
     names = (pair[0].name, pair[1].name)
 
-    def conclude(answers: Answers) -> Correlation:
+    def conclude(answers: learning.Answers) -> Correlation:
         (answer,) = answers
         interval = _moments(answer.lows, answer.highs, squares)
         exact = _moments(answer.values, answer.values, squares)
@@ -254,11 +235,11 @@ def correlation(
         found = Correlation(names, min(max(value, low), high), low, high, chance, share)
         return found if answer.law is None else _with_law(found, answer, answer.law, squares)
 
-    return Batch([question]), conclude
+    return learning.Batch([question]), conclude
 
 
 def _with_law(
-    found: Correlation, answer: Answer, law: SamplingLaw, squares: tuple[int, ...]
+    found: Correlation, answer: learning.Answer, law: learning.SamplingLaw, squares: tuple[int, ...]
 ) -> Correlation:
     """Put the asymptotic p-value and interval in the place of those for every number of users."""
     if law.look_share < 1:
@@ -333,7 +314,7 @@ def _moments(
     return Moments(over[0], over[1], square[0], square[1], over[-1])
 
 
-def _excludes_zero(answer: Answer, squares: tuple[int, ...]) -> bool:
+def _excludes_zero(answer: learning.Answer, squares: tuple[int, ...]) -> bool:
     found = _moments(answer.lows, answer.highs, squares)
     return found is not None and (found.covariance.low > 0 or found.covariance.high < 0)
 
@@ -354,29 +335,32 @@ def _tolerance(
     return off * share / (2 + off)
 
 
-@assess.register
-def _(hypothesis: Correlation, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: Correlation, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Judge by the distance of the correlation; right if it and the missing share are covered."""
     named = some_fields(users.schema, hypothesis.columns)
     pair = _two_numbers(users.schema, hypothesis.columns)
     sums, having = np.zeros(5), 0
-    for columns in chunks(users):
+    for columns in assessments.chunks(users):
         rows = complete_rows(columns, named)
         x, y = (number.of(columns)[rows] for number in pair)
         sums += [x.sum(), y.sum(), x @ x, y @ y, x @ y]
         having += int(rows.sum())
     absent = 1 - having / users.size
     if not having:
-        return Assessment(None, None, summary=NO_SPREAD)
+        return assessments.Assessment(None, None, summary=assessments.NO_SPREAD)
     mean_x, mean_y, square_x, square_y, product = sums / having
     variances = square_x - mean_x**2, square_y - mean_y**2
     if min(variances) <= 0:
-        return Assessment(None, None, summary=NO_SPREAD)
+        return assessments.Assessment(None, None, summary=assessments.NO_SPREAD)
     truth = (float((product - mean_x * mean_y) / np.sqrt(variances[0] * variances[1])),)
     ends = (hypothesis.low,), (hypothesis.high,)
-    judged = covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
+    judged = assessments.covers((hypothesis.estimate,), *ends, truth, (0.0,), 1.0)
     return judged.with_intervals(
-        JointInterval(MISSING, hypothesis.missing.holds(absent)), absent=[absent]
+        assessments.JointInterval(assessments.MISSING, hypothesis.missing.holds(absent)),
+        absent=[absent],
     )
 
 
@@ -393,12 +377,14 @@ class _Sample:
 
     values: Reals
     squares: tuple[int, ...]
-    law: SamplingLaw
+    law: learning.SamplingLaw
     means: tuple[float, float]
     variances: tuple[float, float]
 
     @classmethod
-    def of(cls, values: Reals, squares: tuple[int, ...], law: SamplingLaw) -> _Sample | str:
+    def of(
+        cls, values: Reals, squares: tuple[int, ...], law: learning.SamplingLaw
+    ) -> _Sample | str:
         """Return the sample, or the reason for which nothing asymptotic is known of it."""
         share = float(values[-1])
         weights = np.zeros(len(values))
@@ -475,7 +461,7 @@ class _Sample:
         y_square: float = 0.0,
         product: float = 0.0,
         one: float = 0.0,
-    ) -> SumLaw | None:
+    ) -> learning.SumLaw | None:
         """Return the law of the mean of a polynomial of both numbers, over those who have them."""
         factors, weights = (x_square, y_square), [x_part, y_part]
         for place, factor in enumerate(factors):
@@ -488,7 +474,7 @@ class _Sample:
         return self.law.sum_law(found, self.values, mean_products(self.values, self.squares))
 
 
-def mean_products(values: Reals, squares: tuple[int, ...]) -> Ends:
+def mean_products(values: Reals, squares: tuple[int, ...]) -> learning.Ends:
     """Bound the mean products of two components that a population with these means can have.
 
     Args:
@@ -629,7 +615,9 @@ LEAST = 1e-12
 _HALVINGS = 14  # of the logarithm's range: the level is exact to 0.2 %
 
 
-def p_value(answers: Answers, rejected: Callable[[Sequence[Answer]], bool]) -> float | None:
+def p_value(
+    answers: learning.Answers, rejected: Callable[[Sequence[learning.Answer]], bool]
+) -> float | None:
     """Compute the least level at which the answers' intervals reject a hypothesis."""
     # The chance of a level is divided evenly over the answers. If the hypothesis is true, intervals
     # at a level reject it with a chance of at most that level; so the p-value is valid whenever the

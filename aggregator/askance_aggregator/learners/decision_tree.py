@@ -38,44 +38,16 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners import constant_checks, learning, trees
 from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.conditions import Conditions, planned_tau
-from askance_aggregator.learners.constant_checks import (
-    Confusion,
-    Decide,
-    Doubt,
-    ModelChoice,
-    asked_of_a_fifth,
-    check_decision,
-    confusion_of,
-)
 from askance_aggregator.learners.encodings import Cells, cells
 from askance_aggregator.learners.learner import adaptive
-from askance_aggregator.learners.learning import (
-    Allocation,
-    Answer,
-    Answers,
-    Batch,
-    Learning,
-    Question,
-    standard_error,
-)
 from askance_aggregator.learners.missing import CompleteCases, MissingShare
 from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.learners.trees import (
-    MAX_DEPTH,
-    DecisionTree,
-    Split,
-    Table,
-    TreeNode,
-    best_split,
-    bits_of,
-    by_share,
-    parts_of,
-)
 from askance_aggregator.numbers import Rational, positive, rational
 from askance_aggregator.queries import category, first, index_of, where
 from askance_client.errors import InvalidParameter
@@ -119,13 +91,13 @@ class Screen:
     """Estimated table of a field: raw shares, (cells, classes), and the deviation of one share."""
 
     part: Cells
-    shares: Table
+    shares: trees.Table
     noise: float
 
     def groupings(self) -> list[tuple[float, Grouping]]:
         """Return the best partition in 1, 2, .. `MOST_GROUPS` groups, each with its gain."""
         clipped = np.clip(self.shares, 0.0, None)
-        order = np.arange(len(clipped)) if self.part.edges else by_share(clipped)
+        order = np.arange(len(clipped)) if self.part.edges else trees.by_share(clipped)
         found = []
         for ends in _partitions(clipped[order], min(MOST_GROUPS, len(clipped))):
             ranges = [order[a:b] for a, b in zip((0, *ends), ends, strict=False)]
@@ -154,7 +126,7 @@ class Screen:
         reach = spread * (np.sqrt(cells) if self.part.edges else _CATEGORY_REACH * cells)[:, None]
         kept = np.clip(1 - (reach / np.where(tilt == 0, 1.0, tilt)) ** 2, 0.0, None)
         shrunk = np.clip(share * mass + kept * tilt, 0.0, None)
-        return float(bits_of(shrunk.sum(axis=0)) - bits_of(shrunk).sum())
+        return float(trees.bits_of(shrunk.sum(axis=0)) - trees.bits_of(shrunk).sum())
 
 
 def choose_groupings(screens: Sequence[Screen], limit: int) -> tuple[Grouping, ...]:
@@ -221,13 +193,15 @@ def _any(predicates: Sequence[Expression]) -> Expression:
     return _any(predicates[:middle]) | _any(predicates[middle:])
 
 
-def _partitions(table: Table, most: int) -> list[tuple[int, ...]]:
+def _partitions(table: trees.Table, most: int) -> list[tuple[int, ...]]:
     """Find the partitions of a list of cells into 1 .. most ranges that keep most information."""
     count = len(table)
     sums = np.concatenate([np.zeros((1, table.shape[1])), np.cumsum(table, axis=0)])
     cost: NDArray[np.float64] = np.full((count + 1, count + 1), np.inf)
     for start in range(count):
-        cost[start, start + 1 :] = bits_of(np.clip(sums[start + 1 :] - sums[start], 0.0, None))
+        cost[start, start + 1 :] = trees.bits_of(
+            np.clip(sums[start + 1 :] - sums[start], 0.0, None)
+        )
     least = cost[0]
     ends: list[tuple[int, ...]] = [(stop,) for stop in range(count + 1)]
     found = [ends[count]]
@@ -270,7 +244,7 @@ class _Task:
         schema, bins, depth = arguments["schema"], arguments["bins"], arguments["depth"]
         target = label_of(schema, arguments["label"])
         features = features_of(schema, target, arguments["columns"])
-        _check_whole("depth", depth, 1, MAX_DEPTH)
+        _check_whole("depth", depth, 1, trees.MAX_DEPTH)
         least = rational(arguments["min_share"], "min_share")
         if not 0 < least <= Fraction(1, 2):
             share = value_text(arguments["min_share"])
@@ -280,7 +254,7 @@ class _Task:
         if size is None:
             size = MOST_CELLS if tau is None else cells_within(tau)
         _check_whole("cells", size, 2, MOST_ALLOWED)
-        parts, copies = parts_of(features, bins), arguments["copies"]
+        parts, copies = trees.parts_of(features, bins), arguments["copies"]
         if copies is None:
             copies = table_copies(len(parts)) if tau is None else 1
         _check_whole("copies", copies, 2 if tau is None else 1, MOST_COPIES)
@@ -293,23 +267,23 @@ class _Task:
             min_share=float(least),
             cells=size,
             copies=copies,
-            decide=check_decision(arguments["decide"]),
+            decide=constant_checks.check_decision(arguments["decide"]),
             tau=tau,
             complete=CompleteCases(some_fields(schema, [*features.fields, target])),
         )
 
     @property
-    def screening(self) -> Batch:
+    def screening(self) -> learning.Batch:
         """Every field's table of cell and class."""
-        return Batch(
-            Question(self.table([part.index], [len(part)]), self.tau)
+        return learning.Batch(
+            learning.Question(self.table([part.index], [len(part)]), self.tau)
             for part in self.parts.values()
         )
 
-    def joint(self, axes: Sequence[Grouping]) -> Question:
+    def joint(self, axes: Sequence[Grouping]) -> learning.Question:
         """Ask for the joint table of grouped fields and the class."""
         sizes = [len(axis) for axis in axes]
-        return Question(self.table([axis.index for axis in axes], sizes), self.tau)
+        return learning.Question(self.table([axis.index for axis in axes], sizes), self.tau)
 
     def table(self, indexes: Sequence[Expression], sizes: Sequence[int]) -> Query:
         """Build the question for the joint cell of some numbers and the class."""
@@ -354,9 +328,9 @@ def decision_tree(
     copies: Annotated[
         int | None, "equal questions for the joint table (default: one per field)"
     ] = None,
-    decide: Decide = None,
+    decide: constant_checks.Decide = None,
     tau: Tau = None,
-) -> Learning[DecisionTree]:
+) -> learning.Learning[trees.DecisionTree]:
     """Screen the fields, ask for one joint table of a few of them, and grow a tree from it.
 
     Round 1 asks for each field's table of cell and class. The cells of a field are joined to two,
@@ -394,44 +368,48 @@ def decision_tree(
     return _grow(_Task.of(locals()))
 
 
-def _grow(task: _Task) -> Learning[DecisionTree]:
+def _grow(task: _Task) -> learning.Learning[trees.DecisionTree]:
     rule, classes = GrowthRule(task.depth, task.min_share), len(task.target)
     axes: tuple[Grouping, ...] = ()
     copies = 1
-    if task.decide != ModelChoice.CONSTANT:
+    if task.decide != constant_checks.ModelChoice.CONSTANT:
         axes, copies = (yield from _screened(task)), task.copies
-    answers = yield Batch([task.joint(axes)] * copies, Allocation.FRESH)
+    answers = yield learning.Batch([task.joint(axes)] * copies, learning.Allocation.FRESH)
     table = JointTable.of(axes, answers, classes, task.tau)
     nodes = grow(table, rule)
-    if task.decide == ModelChoice.CHECK and len(nodes) > 1:
-        found = confusion_of(_predicted(task, nodes), task.target.index, classes)
+    if task.decide == constant_checks.ModelChoice.CHECK and len(nodes) > 1:
+        found = constant_checks.confusion_of(_predicted(task, nodes), task.target.index, classes)
         asked = len(task.parts) + copies
-        checks = yield asked_of_a_fifth(Question(task.complete.of(found), task.tau), asked)
-        if Confusion.of(checks, classes).advantage <= 0:
-            nodes = (TreeNode(1, tuple(table.classes.tolist())),)
+        checks = yield constant_checks.asked_of_a_fifth(
+            learning.Question(task.complete.of(found), task.tau), asked
+        )
+        if constant_checks.Confusion.of(checks, classes).advantage <= 0:
+            nodes = (trees.TreeNode(1, tuple(table.classes.tolist())),)
     return _concluded(task, nodes, answers)
 
 
-def _screened(task: _Task) -> Learning[tuple[Grouping, ...]]:
+def _screened(task: _Task) -> learning.Learning[tuple[Grouping, ...]]:
     """Ask for each field's table and choose fields and groups."""
     answers = yield task.screening
     screens = []
     for part, answer in zip(task.parts.values(), answers, strict=True):
         shares = np.reshape(answer.values[:-1], (len(part), len(task.target)))
-        screens.append(Screen(part, shares, standard_error(answer, task.tau)))
+        screens.append(Screen(part, shares, learning.standard_error(answer, task.tau)))
     return choose_groupings(screens, task.cells)
 
 
-def _concluded(task: _Task, nodes: tuple[TreeNode, ...], answers: Answers) -> DecisionTree:
+def _concluded(
+    task: _Task, nodes: tuple[trees.TreeNode, ...], answers: learning.Answers
+) -> trees.DecisionTree:
     """Make the hypothesis; the mean of intervals that hold together is one of the mean."""
     last = [(answer.values[-1], answer.lows[-1], answer.highs[-1]) for answer in answers]
     value, low, high = np.mean(last, axis=0).tolist()
     missing = MissingShare(min(max(value, 0.0), 1.0), low, high)
     target = task.target
-    return DecisionTree(task.features, task.bins, target.field, target.labels, nodes, missing)
+    return trees.DecisionTree(task.features, task.bins, target.field, target.labels, nodes, missing)
 
 
-def _predicted(task: _Task, nodes: Sequence[TreeNode]) -> Expression:
+def _predicted(task: _Task, nodes: Sequence[trees.TreeNode]) -> Expression:
     """Build the number of the class that a tree predicts for a record."""
     known = {node.place: node for node in nodes}
 
@@ -479,7 +457,7 @@ def _planned_tau(arguments: Mapping[str, Any], users: int, conditions: Condition
     return planned_tau(kept * sqrt(needed / users))
 
 
-def _rehearsed(task: _Task, batch: Batch) -> Answers:
+def _rehearsed(task: _Task, batch: learning.Batch) -> learning.Answers:
     """Answers by which the joint table is as large as it can be, and its tree has a split."""
     if batch.questions != task.screening.questions:
         return tuple(_halves(question.values, len(task.target)) for question in batch.questions)
@@ -491,17 +469,17 @@ def _rehearsed(task: _Task, batch: Batch) -> Answers:
             share = place / max(count - 1, 1)
             table[list(group), :2] = (share * _REHEARSED, (1 - share) * _REHEARSED)
         kept = (*table.ravel().tolist(), 0.0)
-        answers.append(Answer(kept, kept, kept))
+        answers.append(learning.Answer(kept, kept, kept))
     return tuple(answers)
 
 
-def _halves(values: int, classes: int) -> Answer:
+def _halves(values: int, classes: int) -> learning.Answer:
     """Return the shares of a table whose first half is of one class, and the other of another."""
     table = np.zeros(((values - 1) // classes, classes))
     middle = (len(table) + 1) // 2
     table[:middle, 0] = table[middle:, 1] = _REHEARSED
     kept = (*table.ravel().tolist(), 0.0)
-    return Answer(kept, kept, kept)
+    return learning.Answer(kept, kept, kept)
 
 
 def _check_whole(name: str, value: object, low: int, high: int) -> None:
@@ -515,7 +493,7 @@ FEWEST_CELLS = 4
 MOST_CELLS = 256
 MOST_ALLOWED = 4096  # that an analyst may ask for
 MOST_COPIES = 4096  # likewise, of the question for it
-DOUBT = Doubt(clear=0.03, hopeless=0.08)
+DOUBT = constant_checks.Doubt(clear=0.03, hopeless=0.08)
 _ERROR = 0.04  # of a difference of two classes over half of the joint cells
 _PROMISED = Fraction(1, 10)  # likewise, the sum of promised tolerances
 _PLANNED = 0.003  # s that a plan without a population asks users for, with that of the sample
@@ -605,7 +583,7 @@ class JointTable:
 
     @classmethod
     def of(
-        cls, axes: Sequence[Grouping], answers: Answers, classes: int, tau: Fraction | None
+        cls, axes: Sequence[Grouping], answers: learning.Answers, classes: int, tau: Fraction | None
     ) -> JointTable:
         """Return the mean of answers from equally many users each."""
         # Variances are those that the answers show among each other. Intervals would not do: of
@@ -632,7 +610,7 @@ class JointTable:
         )
         return _Leaf(shares, variances, prod(len(groups) for groups in box))
 
-    def margins(self, box: Box) -> Iterator[Table]:
+    def margins(self, box: Box) -> Iterator[trees.Table]:
         """Generate the table of each axis in a node, none of its shares below 0."""
         part = self.shares[np.ix_(*box, np.arange(self.shares.shape[-1]))]
         for number in range(len(self.axes)):
@@ -661,11 +639,11 @@ class _Leaf:
 class _Subtree:
     """Splits and leaves by place."""
 
-    splits: dict[int, Split] = field(default_factory=dict)
+    splits: dict[int, trees.Split] = field(default_factory=dict)
     leaves: dict[int, _Leaf] = field(default_factory=dict)
 
 
-def grow(table: JointTable, rule: GrowthRule) -> tuple[TreeNode, ...]:
+def grow(table: JointTable, rule: GrowthRule) -> tuple[trees.TreeNode, ...]:
     """Grow a tree on a joint table."""
     # A node is split in two groups of one field's cells by the greatest gain, as deep as the rule
     # allows. Then, from the leaves up, a subtree is kept only if its leaves of another class than
@@ -675,8 +653,10 @@ def grow(table: JointTable, rule: GrowthRule) -> tuple[TreeNode, ...]:
     #
     # The nodes come by place; a leaf's shares are raw sums.
     tree = _grown(table, rule, 1, tuple(np.arange(len(axis)) for axis in table.axes))
-    nodes = [TreeNode(place, split=split) for place, split in tree.splits.items()]
-    nodes += [TreeNode(place, tuple(leaf.shares.tolist())) for place, leaf in tree.leaves.items()]
+    nodes = [trees.TreeNode(place, split=split) for place, split in tree.splits.items()]
+    nodes += [
+        trees.TreeNode(place, tuple(leaf.shares.tolist())) for place, leaf in tree.leaves.items()
+    ]
     return tuple(sorted(nodes, key=lambda node: node.place))
 
 
@@ -688,7 +668,7 @@ def _grown(table: JointTable, rule: GrowthRule, place: int, box: Box) -> _Subtre
     best, axis = 0.0, 0
     inside: tuple[int, ...] = ()
     for number, margin in enumerate(table.margins(box)):
-        found = best_split(margin, rule.min_share, table.axes[number].ordered)
+        found = trees.best_split(margin, rule.min_share, table.axes[number].ordered)
         if found is not None and found.gain > best:
             best, axis, inside = found.gain, number, found.cells
     if not inside:
@@ -700,7 +680,7 @@ def _grown(table: JointTable, rule: GrowthRule, place: int, box: Box) -> _Subtre
         for side, groups in enumerate(sides)
     )
     grouping = table.axes[axis]
-    split = Split(grouping.part.name, grouping.cells_of(sides[0].tolist()))
+    split = trees.Split(grouping.part.name, grouping.cells_of(sides[0].tolist()))
     tree = _Subtree({place: split, **left.splits, **right.splits}, left.leaves | right.leaves)
     return tree if _tells(tree, node, table.tolerance) else alone
 

@@ -25,19 +25,8 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from askance_aggregator import queries
 from askance_aggregator.learners.rows import field_of
-from askance_aggregator.queries import (
-    EncodedColumns,
-    bucketize,
-    category,
-    clip,
-    dot,
-    evaluate_columns,
-    index_of,
-    real,
-    round_to,
-    where,
-)
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import (
@@ -91,12 +80,14 @@ class Cells:
     def index(self) -> Expression:
         """The cell's number as a number, for arithmetic such as joint cells."""
         return (
-            index_of(self.expression) if self.expression.kind is Kind.CATEGORY else self.expression
+            queries.index_of(self.expression)
+            if self.expression.kind is Kind.CATEGORY
+            else self.expression
         )
 
-    def of(self, columns: EncodedColumns) -> NDArray[np.int64]:
+    def of(self, columns: queries.EncodedColumns) -> NDArray[np.int64]:
         """The cell of each row, shape (n,); -1 where the field is not present."""
-        return _evaluated(category(self.expression), columns, absent=-1)
+        return _evaluated(queries.category(self.expression), columns, absent=-1)
 
     def __str__(self) -> str:
         if not self.edges:
@@ -130,10 +121,10 @@ class Number:
         """Return whether the number is 0 or 1 only."""
         return self.expression.kind is Kind.BOOLEAN
 
-    def of(self, columns: EncodedColumns) -> NDArray[np.float64]:
+    def of(self, columns: queries.EncodedColumns) -> NDArray[np.float64]:
         """The number of each row, shape (n,); 0 where the field is not present."""
-        query = real(self.expression, default=0)
-        values = np.asarray(evaluate_columns(query, columns), dtype=np.float64)
+        query = queries.real(self.expression, default=0)
+        values = np.asarray(queries.evaluate_columns(query, columns), dtype=np.float64)
         return np.asarray(np.ldexp(values, -query.frac))
 
     def in_units(self, scaled: ArrayLike) -> NDArray[np.float64]:
@@ -196,7 +187,7 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
             f"{field}: expected increasing edges between its bounds, got {value_text(kept)}"
         )
     constants = [int(edge) if isinstance(kind, Integer) else edge for edge in kept]
-    return Cells(field, bucketize(schema[field], constants), _bin_names(kind, kept), kept)
+    return Cells(field, queries.bucketize(schema[field], constants), _bin_names(kind, kept), kept)
 
 
 def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
@@ -257,9 +248,11 @@ def _scaled(field: str, kind: Integer | Real, expression: Expression) -> Express
     frac = expression.frac
     while frac > 0 and width * (1 << (frac - 1)) >= _STEPS:
         frac -= 1
-    coarse = round_to(expression, frac) if frac < expression.frac else expression
+    coarse = queries.round_to(expression, frac) if frac < expression.frac else expression
     centred = 2 * coarse - constant(low + high, frac)
-    return clip(round_to(dot([1 / width], [centred], _FINEST - frac), SCALE_BITS), -1, 1)
+    return queries.clip(
+        queries.round_to(queries.dot([1 / width], [centred], _FINEST - frac), SCALE_BITS), -1, 1
+    )
 
 
 def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
@@ -273,8 +266,10 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
     for part in parts[1:]:
         place = place * len(part) + part.index
     count = prod(shape)
-    expression = where(place >= 0, place, count)  # always so: it makes room for one cell more
-    return category(expression, default=count), shape
+    expression = queries.where(
+        place >= 0, place, count
+    )  # always so: it makes room for one cell more
+    return queries.category(expression, default=count), shape
 
 
 def has_missing_cell(query: Query) -> bool:
@@ -285,8 +280,8 @@ def has_missing_cell(query: Query) -> bool:
     return bool(query.default == last and query.expression.args[2].low == last)
 
 
-def _evaluated(query: Query, columns: EncodedColumns, absent: int) -> NDArray[np.int64]:
-    values = np.array(evaluate_columns(query, columns), dtype=np.int64)
+def _evaluated(query: Query, columns: queries.EncodedColumns, absent: int) -> NDArray[np.int64]:
+    values = np.array(queries.evaluate_columns(query, columns), dtype=np.int64)
     for name in query.fields_used:
         values[~columns.present[name]] = absent
     return values

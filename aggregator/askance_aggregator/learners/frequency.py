@@ -6,14 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    Assessment,
-    Users,
-    assess,
-    covers,
-    only_query,
-)
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Question
@@ -106,7 +99,7 @@ def _category(learner: str, schema: Schema, asked: str | None) -> Query | Expres
     summary="the share of users in each cell of a category",
     error="greatest distance of an estimated share from the population's, over cells",
     guess="the same share for every cell",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=_cells_schema,
     population="categories",
     small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
@@ -150,13 +143,15 @@ def frequency(
     return Batch([question]), conclude
 
 
-@assess.register
-def _(hypothesis: FrequencyEstimate, learner: Learner[Any], users: Users) -> Assessment:
-    query = only_query(learner, QueryKind.CATEGORY)
+@assessments.assess.register
+def _(
+    hypothesis: FrequencyEstimate, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
+    query = assessments.only_query(learner, QueryKind.CATEGORY)
     if query is None:
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     answer = hypothesis.answer
     even = 1 / len(answer.values)
     guess = (even,) * len(answer.values)
     (truth,) = users.totals([query])
-    return covers(answer.values, answer.lows, answer.highs, truth.shares(), guess, even)
+    return assessments.covers(answer.values, answer.lows, answer.highs, truth.shares(), guess, even)

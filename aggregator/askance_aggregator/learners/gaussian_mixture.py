@@ -12,6 +12,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator import queries
+from askance_aggregator.learners import cluster_rounds
 from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import (
     WITHIN,
@@ -28,18 +30,6 @@ from askance_aggregator.learners.centres import (
     squared_length,
     within_clusters,
 )
-from askance_aggregator.learners.cluster_rounds import (
-    COUNT,
-    Clip,
-    Rounds,
-    RoundSettings,
-    Start,
-    Step,
-    is_late,
-    settled_rounds,
-    start_question,
-    sums_question,
-)
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
@@ -51,15 +41,6 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
-from askance_aggregator.queries import (
-    EncodedColumns,
-    absolute,
-    dot,
-    maximum,
-    of_complete,
-    round_to,
-    sigmoid,
-)
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Expression, Schema, constant
 
@@ -176,7 +157,7 @@ class GaussianMixture(JsonObject):
         names = tuple(part.name for part in parts)
         return Centres(names, tuple(means), self.weights, tuple(deviations))
 
-    def tested_shape(self, rows: EncodedColumns) -> Centres:
+    def tested_shape(self, rows: queries.EncodedColumns) -> Centres:
         """Return the components over some rows."""
         return replace(self.to_shape(), points=sample_in_units(self.schema, rows))
 
@@ -192,11 +173,11 @@ class GaussianMixture(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    given, k = RoundSettings.of(arguments), arguments["k"]
+    given, k = cluster_rounds.RoundSettings.of(arguments), arguments["k"]
     schema = number_schema("gaussian-mixture", arguments["schema"], arguments["columns"])
     d = len(scaled(schema))
     bells = GaussianMixture(schema, (1 / k,) * k, ((0.0,) * d,) * k, (1.0,) * k)
-    return settled_rounds(given, k, lambda clip: _sums(bells, clip), conditions)
+    return cluster_rounds.settled_rounds(given, k, lambda clip: _sums(bells, clip), conditions)
 
 
 @catalogued(
@@ -216,9 +197,9 @@ def gaussian_mixture(
     schema: Schema,
     k: Annotated[int, "how many components"] = 2,
     columns: Columns = None,
-    rounds: Rounds = None,
+    rounds: cluster_rounds.Rounds = None,
     tau: Tau = None,
-    clip: Clip = None,
+    clip: cluster_rounds.Clip = None,
 ) -> Learning[GaussianMixture]:
     """Fit a mixture of round Gaussians by expectation-maximisation, from points about the mean.
 
@@ -258,13 +239,15 @@ def gaussian_mixture(
     """
     features = number_schema("gaussian-mixture", schema, columns)
     check_count("gaussian-mixture", k, MAX_COMPONENTS)
-    return _maximise(features, k, RoundSettings(rounds, clip, tau))
+    return _maximise(features, k, cluster_rounds.RoundSettings(rounds, clip, tau))
 
 
-def _maximise(schema: Schema, k: int, given: RoundSettings) -> Learning[GaussianMixture]:
+def _maximise(
+    schema: Schema, k: int, given: cluster_rounds.RoundSettings
+) -> Learning[GaussianMixture]:
     parts, tau = scaled(schema), given.tolerance
-    (answer,) = yield Batch([start_question(schema, tau)])
-    start = Start.of(answer, tau)
+    (answer,) = yield Batch([cluster_rounds.start_question(schema, tau)])
+    start = cluster_rounds.Start.of(answer, tau)
     first = max(start.inner_variance(k), LEAST_VARIANCE)
     means = start.points(k).tolist()
     bells = GaussianMixture(schema, (1 / k,) * k, tuple(map(tuple, means)), (first,) * k)
@@ -273,12 +256,12 @@ def _maximise(schema: Schema, k: int, given: RoundSettings) -> Learning[Gaussian
         (answer,) = yield Batch([_sums(bells, given.reach(len(parts)), tau)])
         table = np.array(answer.values).reshape(k, -1)
         weights = np.array(bells.weights)
-        step = Step.of(table[:, 0], table[:, 1:-1], weights, reach_of(answer, tau))
+        step = cluster_rounds.Step.of(table[:, 0], table[:, 1:-1], weights, reach_of(answer, tau))
         if tau is not None and step.settled:
             late = [bells]
             break
-        bells = _moved(bells, step, table[:, -1] / float(COUNT), first)
-        if is_late(number, given.steps):
+        bells = _moved(bells, step, table[:, -1] / float(cluster_rounds.COUNT), first)
+        if cluster_rounds.is_late(number, given.steps):
             late.append(bells)
     return replace(_mean_of(late), missing=start.missing)
 
@@ -300,13 +283,13 @@ def responsibilities(parts: Sequence[Number], bells: GaussianMixture) -> tuple[E
     """P[component | record] as expressions."""
     terms = [*(part.expression for part in parts), squared_length(parts), constant(1)]
     logs = [
-        round_to(dot(row, terms, COEFFICIENT_BITS), SCALE_BITS)
+        queries.round_to(queries.dot(row, terms, COEFFICIENT_BITS), SCALE_BITS)
         for row in bells.coefficients.tolist()
     ]
     if len(logs) == 1:
         return (constant(1),)
     pairs = zip(logs, _others(logs), strict=True)
-    return tuple(sigmoid(own - rest) for own, rest in pairs)
+    return tuple(queries.sigmoid(own - rest) for own, rest in pairs)
 
 
 def _others(logs: Sequence[Expression]) -> list[Expression]:
@@ -327,19 +310,19 @@ def _others(logs: Sequence[Expression]) -> list[Expression]:
 
 def _log_of_sum(one: Expression, other: Expression) -> Expression:
     """ln(e^one + e^other) = the greater + ln(1 + e^-u), u their distance; by lines."""
-    apart = absolute(one - other)
+    apart = queries.absolute(one - other)
     lines = [constant(0.0)]
     for point in _TANGENTS:
         slope = 1 / (1 + np.exp(point))
         height = log(1 + np.exp(-point)) + slope * point + (_LIFT if point else 0.0)
-        lines.append(dot([-slope, height], [apart, 1], 2 * COEFFICIENT_BITS))
-    curve = reduce(maximum, lines)
-    return maximum(one, other) + round_to(curve, SCALE_BITS)
+        lines.append(queries.dot([-slope, height], [apart, 1], 2 * COEFFICIENT_BITS))
+    curve = reduce(queries.maximum, lines)
+    return queries.maximum(one, other) + queries.round_to(curve, SCALE_BITS)
 
 
 def _sums(bells: GaussianMixture, clip: Fraction, tau: Fraction | None = None) -> Question:
     """Ask for the responsibilities, the differences and squared distances, as one vector."""
-    schema, half = bells.schema, constant(COUNT, 1)
+    schema, half = bells.schema, constant(cluster_rounds.COUNT, 1)
     parts = scaled(schema)
     length = squared_length(parts)
     terms = [*(part.expression for part in parts), length, constant(1)]
@@ -348,17 +331,23 @@ def _sums(bells: GaussianMixture, clip: Fraction, tau: Fraction | None = None) -
         components.append(own * half)
         for part, value in zip(parts, mean, strict=True):
             apart = part.expression - constant(value, SCALE_BITS)
-            components.append(round_to(own * apart, _SUM_BITS))
+            components.append(queries.round_to(own * apart, _SUM_BITS))
         squares = sum(value * value for value in mean)
         row = [*(-value for value in mean), 0.5, squares / 2]  # half of the squared distance
-        components.append(round_to(own * round_to(dot(row, terms, _FINE), SCALE_BITS), _SUM_BITS))
-    asked = sums_question(components, COUNT**2 + clip**2 + (COUNT * clip**2) ** 2, tau)
+        components.append(
+            queries.round_to(
+                own * queries.round_to(queries.dot(row, terms, _FINE), SCALE_BITS), _SUM_BITS
+            )
+        )
+    asked = cluster_rounds.sums_question(
+        components, cluster_rounds.COUNT**2 + clip**2 + (cluster_rounds.COUNT * clip**2) ** 2, tau
+    )
     fields = {name: schema[name] for name in schema.fields}
-    return Question(of_complete(asked.query, fields), tau, length=asked.length)
+    return Question(queries.of_complete(asked.query, fields), tau, length=asked.length)
 
 
 def _moved(
-    bells: GaussianMixture, step: Step, spreads: NDArray[np.float64], first: float
+    bells: GaussianMixture, step: cluster_rounds.Step, spreads: NDArray[np.float64], first: float
 ) -> GaussianMixture:
     """Compute the mixture after a step."""
     # `spreads` is E[r |x - mean|^2] of each component, shape (k,).
@@ -374,7 +363,10 @@ def _moved(
 
 
 def _variances(
-    before: NDArray[np.float64], step: Step, spreads: NDArray[np.float64], first: float
+    before: NDArray[np.float64],
+    step: cluster_rounds.Step,
+    spreads: NDArray[np.float64],
+    first: float,
 ) -> NDArray[np.float64]:
     """Compute each component's variance, shrunk to the common one as far as it is noise."""
     # The common one is shrunk to that of the first round likewise. A component that is taken to be
@@ -385,7 +377,7 @@ def _variances(
         return before
     shares = np.where(known, step.shares, 1.0)
     left = (spreads - shares * (step.moves**2).sum(axis=1)) / d
-    reach = step.reach / float(COUNT) / d
+    reach = step.reach / float(cluster_rounds.COUNT) / d
     pooled = max(float(left[known].sum() / shares[known].sum()), LEAST_VARIANCE)
     common = _shrunk(pooled, reach * sqrt(known.sum()) / shares[known].sum(), first)
     off = reach / shares

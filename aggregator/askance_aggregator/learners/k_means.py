@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners import cluster_rounds
 from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import (
     WITHIN,
@@ -25,18 +26,6 @@ from askance_aggregator.learners.centres import (
     scaled_rows,
     shown,
     within_clusters,
-)
-from askance_aggregator.learners.cluster_rounds import (
-    COUNT,
-    Clip,
-    Rounds,
-    RoundSettings,
-    Start,
-    Step,
-    is_late,
-    settled_rounds,
-    start_question,
-    sums_question,
 )
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.encodings import SCALE_BITS, Number
@@ -141,10 +130,12 @@ class Clusters(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    given, k = RoundSettings.of(arguments), arguments["k"]
+    given, k = cluster_rounds.RoundSettings.of(arguments), arguments["k"]
     parts = scaled(number_schema("k-means", arguments["schema"], arguments["columns"]))
     centres = np.zeros((k, len(parts)))
-    return settled_rounds(given, k, lambda clip: _sums(parts, centres, clip), conditions)
+    return cluster_rounds.settled_rounds(
+        given, k, lambda clip: _sums(parts, centres, clip), conditions
+    )
 
 
 @catalogued(
@@ -164,9 +155,9 @@ def k_means(
     schema: Schema,
     k: Annotated[int, "how many centres"] = 3,
     columns: Columns = None,
-    rounds: Rounds = None,
+    rounds: cluster_rounds.Rounds = None,
     tau: Tau = None,
-    clip: Clip = None,
+    clip: cluster_rounds.Clip = None,
 ) -> Learning[Clusters]:
     """Run Lloyd's algorithm from points about the users' mean, by one vector question per round.
 
@@ -201,24 +192,24 @@ def k_means(
     """
     features = number_schema("k-means", schema, columns)
     check_count("k-means", k)
-    return _lloyd(features, k, RoundSettings(rounds, clip, tau))
+    return _lloyd(features, k, cluster_rounds.RoundSettings(rounds, clip, tau))
 
 
-def _lloyd(schema: Schema, k: int, given: RoundSettings) -> Learning[Clusters]:
+def _lloyd(schema: Schema, k: int, given: cluster_rounds.RoundSettings) -> Learning[Clusters]:
     parts, tau = scaled(schema), given.tolerance
-    (answer,) = yield Batch([start_question(schema, tau)])
-    centres = Start.of(answer, tau).points(k)
+    (answer,) = yield Batch([cluster_rounds.start_question(schema, tau)])
+    centres = cluster_rounds.Start.of(answer, tau).points(k)
     shares = np.full(k, 1 / k)
     late: list[Points] = []
     for number in range(given.steps):
         (answer,) = yield Batch([_sums(parts, centres, given.reach(len(parts)), tau)])
         table = np.array(answer.values).reshape(k, -1)
-        step = Step.of(table[:, 0], table[:, 1:], shares, reach_of(answer, tau))
+        step = cluster_rounds.Step.of(table[:, 0], table[:, 1:], shares, reach_of(answer, tau))
         if tau is not None and step.settled:
             late = [centres]
             break
         centres, shares = step.taken(centres), step.shares
-        if is_late(number, given.steps):
+        if cluster_rounds.is_late(number, given.steps):
             late.append(centres)
     centres = on_grid(np.mean(late, axis=0))
     (count,) = yield Batch([_cell_question(parts, centres, tau)])
@@ -257,11 +248,11 @@ def _sums(
     components: list[Expression] = []
     for place, centre in enumerate(centres.tolist()):
         own = cell == place
-        components.append(either(own, constant(COUNT, 1), 0))
+        components.append(either(own, constant(cluster_rounds.COUNT, 1), 0))
         for part, value in zip(parts, centre, strict=True):
             apart = part.expression - constant(value, SCALE_BITS)
             components.append(either(own, apart, 0))
-    return sums_question(components, COUNT**2 + clip**2, tau)
+    return cluster_rounds.sums_question(components, cluster_rounds.COUNT**2 + clip**2, tau)
 
 
 @assess.register

@@ -9,16 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import (
-    CONSTANT,
-    NO_SPREAD,
-    NO_VALUES,
-    UNSEEN_ROWS,
-    Assessment,
-    Measure,
-    Users,
-    assess,
-)
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.encodings import Number, numbers_of
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner
@@ -203,29 +194,31 @@ def _centre(number: Number) -> float:
     return float(number.low if number.is_truth else (number.low + number.high) / 2)
 
 
-@assess.register
-def _(hypothesis: LinearModel, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: LinearModel, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Return the mean squared error of complete rows, over the outcome's variance: 1 - R^2."""
     if users.unseen is None:
-        return Assessment(None, None)
-    rows = users.unseen(UNSEEN_ROWS)
+        return assessments.Assessment(None, None)
+    rows = users.unseen(assessments.UNSEEN_ROWS)
     present = rows.present[hypothesis.target] & complete_rows(rows, hypothesis.features)
     if not present.any():
-        return Assessment(None, None, summary=NO_VALUES)
+        return assessments.Assessment(None, None, summary=assessments.NO_VALUES)
     truth = hypothesis.scaled.in_units(hypothesis.scaled.of(rows))[present]
     missed = np.square(hypothesis.predict(rows)[present] - truth).mean()
     variance = truth.var()
     if variance <= 0:
-        return Assessment(None, None, summary=NO_SPREAD)
+        return assessments.Assessment(None, None, summary=assessments.NO_SPREAD)
     margin = 2 / sqrt(int(present.sum()))
-    told = CONSTANT if hypothesis.is_constant else ""
-    return Assessment(
+    told = assessments.CONSTANT if hypothesis.is_constant else ""
+    return assessments.Assessment(
         None,
         float(missed / variance),
         baseline=1.0,
         margin=margin,
         summary=told,
-        measure=Measure.UNEXPLAINED,
+        measure=assessments.Measure.UNEXPLAINED,
     )
 
 

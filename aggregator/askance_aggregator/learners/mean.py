@@ -7,21 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.aims import Aim, PopulationMean, SampleMean, prior_in
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    MISSING,
-    NO_VALUES,
-    Assessment,
-    JointInterval,
-    Users,
-    assess,
-    covers,
-    guess_of,
-    only_query,
-    sample_of,
-    values_in,
-)
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of, written
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
@@ -126,7 +113,7 @@ def _number(learner: str, schema: Schema, asked: str | None) -> Expression:
     summary="the mean of a number over users",
     error="distance of the estimated mean from the population's, in real units",
     guess="the middle of the span of 98 % of the values; of a share one half",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=lambda: Schema("mean", 1, value=Real(-1, 1)),
     population="numbers",
     small=SmallSettings(oracles={"tau": "1/10"}, fleets={"tau": "1/5"}),
@@ -243,18 +230,20 @@ def _aim(query: Query, objective: str, prior: str | None) -> Aim:
     return prior_in(prior, Fraction(query.low, scale), Fraction(high, scale))
 
 
-@assess.register
-def _(hypothesis: MeanEstimate, learner: Learner[Any], users: Users) -> Assessment:
-    query = only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
+@assessments.assess.register
+def _(
+    hypothesis: MeanEstimate, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
+    query = assessments.only_query(learner, QueryKind.PREDICATE, QueryKind.REAL)
     if query is None:
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     (truth,) = users.totals([query])
     return judge_mean(hypothesis, query, truth, users)
 
 
 def judge_mean(
-    hypothesis: MeanEstimate, query: Query, truth: AnswerTotals, users: Users
-) -> Assessment:
+    hypothesis: MeanEstimate, query: Query, truth: AnswerTotals, users: assessments.Users
+) -> assessments.Assessment:
     """Judge an estimate by the exact totals over all users that it is about.
 
     The span of the values of `users` has the constant guess.
@@ -264,15 +253,19 @@ def judge_mean(
     """
     true = truth.mean(query)
     if true is None:
-        return Assessment(None, None, summary=NO_VALUES)
+        return assessments.Assessment(None, None, summary=assessments.NO_VALUES)
     ends = (hypothesis.low,), (hypothesis.high,)
     low, high = Question(query).bounds
     guess, spread = 0.5, None
     if query.kind is QueryKind.REAL:
-        guess, spread = guess_of(values_in(query, sample_of(users)))
+        guess, spread = assessments.guess_of(
+            assessments.values_in(query, assessments.sample_of(users))
+        )
     unasked = float((high - low) / 2)
-    found = covers((hypothesis.estimate,), *ends, true[:1], (guess,), unasked, spread)
+    found = assessments.covers((hypothesis.estimate,), *ends, true[:1], (guess,), unasked, spread)
     share, absent = hypothesis.missing, 1 - true[1]
     if share is None:
         return found
-    return found.with_intervals(JointInterval(MISSING, share.holds(absent)), absent=[absent])
+    return found.with_intervals(
+        assessments.JointInterval(assessments.MISSING, share.holds(absent)), absent=[absent]
+    )

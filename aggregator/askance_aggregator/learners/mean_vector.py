@@ -10,19 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    NO_VALUES,
-    Assessment,
-    JointInterval,
-    Users,
-    assess,
-    chunks,
-    covers,
-    guess_of,
-    sample_of,
-    values_in,
-)
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.hypotheses import Document, JsonObject, hypothesis_of, named_rows
 from askance_aggregator.learners.learner import Learner, non_adaptive
 from askance_aggregator.learners.learning import Answers, Batch, Question
@@ -140,7 +128,7 @@ def _any(parts: tuple[T | None, ...]) -> tuple[T | None, ...] | None:
     summary="the means of many numbers at once, bounded one by one or in length",
     error="greatest distance of a mean from the population's (l2: length of the error), real units",
     guess="the middle of the span of 98 % of each number's values (l2: zero)",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=vectors_schema,
     population="unit-vectors",
     small=SmallSettings(oracles={"d": "3", "tau": "1/5"}, fleets={"d": "5", "tau": "1/2"}),
@@ -281,15 +269,17 @@ def _number_fields(schema: Schema, columns: Sequence[str] | None) -> tuple[str, 
     return tuple(named.fields)
 
 
-@assess.register
-def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: MeanVector, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Judge an l2 mean by the length of its error, right if that is within the radius, too."""
     # Else by the greatest; the intervals of the missing shares must hold too.
     defaults = hypothesis.required or (None,) * len(hypothesis.fields)
     numbers = [real(users.schema[name]) for name in hypothesis.fields]
     shares = hypothesis.missing or (None,) * len(hypothesis.fields)
     total, having = np.zeros(len(numbers)), np.zeros(len(numbers))
-    for columns in chunks(users):
+    for columns in assessments.chunks(users):
         for place, (query, name) in enumerate(zip(numbers, hypothesis.fields, strict=True)):
             values, present = evaluate_columns(query, columns), columns.present[name]
             known = defaults[place]
@@ -300,10 +290,12 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
                 total[place] += known.default * int((~present).sum())
     counted = np.where([share is None for share in shares], users.size, having)
     if not counted.all():
-        return Assessment(None, None, summary=NO_VALUES)
+        return assessments.Assessment(None, None, summary=assessments.NO_VALUES)
     truth = tuple((total / counted).tolist())
     guess, unasked = _middles(hypothesis, learner, users)
-    covered = covers(hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked)
+    covered = assessments.covers(
+        hypothesis.estimates, hypothesis.lows, hypothesis.highs, truth, guess, unasked
+    )
     if hypothesis.radius is None:
         absent = (1 - having / users.size).tolist()
         parts = [
@@ -312,7 +304,7 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
             if share is not None
         ]
         held = (
-            JointInterval(f"the share of users without {name}", share.holds(one))
+            assessments.JointInterval(f"the share of users without {name}", share.holds(one))
             for name, share, one in parts
         )
         return covered.with_intervals(*held, absent=[one for *_, one in parts])
@@ -326,16 +318,16 @@ def _(hypothesis: MeanVector, learner: Learner[Any], users: Users) -> Assessment
 
 
 def _middles(
-    hypothesis: MeanVector, learner: Learner[Any], users: Users
+    hypothesis: MeanVector, learner: Learner[Any], users: assessments.Users
 ) -> tuple[tuple[float, ...], float]:
     """Return the constant guess, the middle of each number's span, and half the widest range."""
     bound = learner.parameters.get("bound")
     if hypothesis.radius is not None or bound is not None:
         return (0.0,) * len(hypothesis.fields), 1.0 if bound is None else float(Fraction(bound))
     ranges = [Question(as_query(users.schema[name])).bounds for name in hypothesis.fields]
-    sample = sample_of(users)
+    sample = assessments.sample_of(users)
     guesses = (
-        guess_of(values_in(among_present(users.schema[name], 1), sample))[0]
+        assessments.guess_of(assessments.values_in(among_present(users.schema[name], 1), sample))[0]
         for name in hypothesis.fields
     )
     return tuple(guesses), float(max(high - low for low, high in ranges) / 2)

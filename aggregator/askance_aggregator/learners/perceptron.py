@@ -23,27 +23,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners import learning, linear_classifiers
 from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.conditions import Conditions, narrowest
 from askance_aggregator.learners.encodings import Cells, Number, cells
 from askance_aggregator.learners.learner import adaptive
-from askance_aggregator.learners.learning import (
-    Answer,
-    Answers,
-    Batch,
-    Learning,
-    Question,
-    reach_of,
-)
-from askance_aggregator.learners.linear_classifiers import (
-    Coordinates,
-    Halfspace,
-    coordinates_of,
-    halfspaces_schema,
-    on_weight_grid,
-    positive_class,
-    score,
-)
 from askance_aggregator.learners.missing import CompleteCases, missing_in
 from askance_aggregator.learners.parameters import Accuracy, Affordable, LabelName, check_rounds
 from askance_aggregator.learners.registry import SmallSettings
@@ -71,22 +55,22 @@ class Residual:
 
 
 def residual_questions(
-    residual: Residual, coordinates: Sequence[Coordinates], tau: Fraction | None
-) -> Iterator[Question]:
+    residual: Residual, coordinates: Sequence[linear_classifiers.Coordinates], tau: Fraction | None
+) -> Iterator[learning.Question]:
     """For E[residual], then for E[residual x] of all coordinates, in order."""
     number = residual.number
-    yield Question(real(number, default=0), tau)
+    yield learning.Question(real(number, default=0), tau)
     for item in coordinates:
         if isinstance(item.part, Number):
-            yield Question(real(number * item.part.expression, default=0), tau)
+            yield learning.Question(real(number * item.part.expression, default=0), tau)
         else:
             yield from _by_cell(residual, item.part, tau)
 
 
-def _by_cell(residual: Residual, part: Cells, tau: Fraction | None) -> Iterator[Question]:
+def _by_cell(residual: Residual, part: Cells, tau: Fraction | None) -> Iterator[learning.Question]:
     pair = 2 * part.index + ~residual.positive
     for wrong in residual.wrong:
-        yield Question(signed(where(wrong, pair, 2 * len(part))), tau)
+        yield learning.Question(signed(where(wrong, pair, 2 * len(part))), tau)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +93,14 @@ class Gradient:
 
 
 def gradient(
-    answers: Sequence[Answer], coordinates: Sequence[Coordinates], levels: int, tau: Fraction | None
+    answers: Sequence[learning.Answer],
+    coordinates: Sequence[linear_classifiers.Coordinates],
+    levels: int,
+    tau: Fraction | None,
 ) -> Gradient:
     """The answers to `residual_questions`."""
     values = [answers[0].value]
-    reach = [reach_of(answers[0], tau)]
+    reach = [learning.reach_of(answers[0], tau)]
     place = 1
     for item in coordinates:
         count = 1 if isinstance(item.part, Number) else levels
@@ -121,16 +108,16 @@ def gradient(
         place += count
         values.extend(np.mean([answer.values for answer in own], axis=0))
         shrunk = 1.0 if tau is not None else sqrt(count)  # of independent errors
-        reach.extend([max(reach_of(answer, tau) for answer in own) / shrunk] * item.count)
+        reach.extend([max(learning.reach_of(answer, tau) for answer in own) / shrunk] * item.count)
     return Gradient(np.array(values), np.array(reach))
 
 
-def greatest_answers(batch: Batch) -> Answers:
+def greatest_answers(batch: learning.Batch) -> learning.Answers:
     """Answers that never say to stop, for a rehearsal: every value is the greatest possible."""
     answers = []
     for question in batch.questions:
         values = (float(question.bounds[1]),) * question.values
-        answers.append(Answer(values, values, values))
+        answers.append(learning.Answer(values, values, values))
     return tuple(answers)
 
 
@@ -157,8 +144,11 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
     target = label_of(schema, arguments["label"])
     features = features_of(schema, target)
     names = tuple(features.fields)
-    parts = [coordinates_of(some_fields(features, [name])) for name in names]
-    residual = Residual(positive_class(schema, target), (positive_class(schema, target),))
+    parts = [linear_classifiers.coordinates_of(some_fields(features, [name])) for name in names]
+    residual = Residual(
+        linear_classifiers.positive_class(schema, target),
+        (linear_classifiers.positive_class(schema, target),),
+    )
 
     @cache
     def variance(place: int) -> float:
@@ -176,7 +166,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
 
 @catalogued_classifier(
     summary="a halfspace, by the mean of the examples on its wrong side",
-    example=lambda: halfspaces_schema(3),
+    example=lambda: linear_classifiers.halfspaces_schema(3),
     population="halfspaces",
     small=SmallSettings(
         oracles={"d": "1", "gap": "20", "rounds": "4"},
@@ -195,7 +185,7 @@ def perceptron(
         Rational | None, "of the examples (default: not known, nothing promised)"
     ] = None,
     rounds: Annotated[int, "how many corrections at most"] = 8,
-) -> Learning[Halfspace]:
+) -> learning.Learning[linear_classifiers.Halfspace]:
     """Add the mean of misclassified examples (their sign times x) to the weights, from zero.
 
     Examples are the complete cases, users who have the label and all columns; the first round asks
@@ -236,14 +226,18 @@ def perceptron(
     """
     target = label_of(schema, label)
     features = features_of(schema, target, columns)
-    positive_class(schema, target)
+    linear_classifiers.positive_class(schema, target)
     allowed = rational(accuracy, "accuracy")
     if not 0 < allowed < 1:
         raise InvalidParameter(f"accuracy expects an error in (0, 1), got {value_text(accuracy)}")
     check_rounds(rounds)
     tolerances = _Tolerances(None, None)
     if margin is not None:
-        mistake = allowed * positive(margin, "margin", 1) * _reach(coordinates_of(features))
+        mistake = (
+            allowed
+            * positive(margin, "margin", 1)
+            * _reach(linear_classifiers.coordinates_of(features))
+        )
         tolerances = _Tolerances(allowed / 4, mistake)
     return _correct(schema, target, features, allowed, rounds, tolerances)
 
@@ -255,7 +249,7 @@ def perceptron_rounds(margin: Rational) -> int:
     return ceil((18 * length * length / gap + 6 * length) / gap)
 
 
-def _reach(coordinates: Sequence[Coordinates]) -> Fraction:
+def _reach(coordinates: Sequence[linear_classifiers.Coordinates]) -> Fraction:
     """R / (9 sqrt(coordinates)), rounded down."""
     count = 1 + sum(item.count for item in coordinates)
     longest = sqrt(1 + len(coordinates))
@@ -269,27 +263,34 @@ def _correct(
     accuracy: Fraction,
     rounds: int,
     tolerances: _Tolerances,
-) -> Learning[Halfspace]:
-    coordinates = coordinates_of(features)
-    positive = positive_class(schema, label)
+) -> learning.Learning[linear_classifiers.Halfspace]:
+    coordinates = linear_classifiers.coordinates_of(features)
+    positive = linear_classifiers.positive_class(schema, label)
     weights = np.zeros(1 + sum(item.count for item in coordinates))
     best, least, having = weights, np.inf, None
     complete = CompleteCases(some_fields(schema, [*features.fields, label]))
     for _ in range(rounds):
-        value = score(coordinates, weights)
+        value = linear_classifiers.score(coordinates, weights)
         wrong = where(positive, value <= 0, value >= 0)  # a record on the plane counts too
         asked = residual_questions(Residual(positive, (wrong,)), coordinates, tolerances.mistake)
-        batch = [Question(predicate(wrong), tolerances.error), *asked]  # each uses all fields
+        batch = [
+            learning.Question(predicate(wrong), tolerances.error),
+            *asked,
+        ]  # each uses all fields
         if having is None:
-            having, share, *mistakes = yield Batch([complete.share(tolerances.error), *batch])
+            having, share, *mistakes = yield learning.Batch(
+                [complete.share(tolerances.error), *batch]
+            )
         else:
-            share, *mistakes = yield Batch(batch)
+            share, *mistakes = yield learning.Batch(batch)
         if share.value < least:
             best, least = weights, share.value
         if share.value <= 3 * accuracy / 4:
             break
         found = gradient(tuple(mistakes), coordinates, 1, tolerances.mistake)
-        weights = on_weight_grid(weights + found.values / share.value)
+        weights = linear_classifiers.on_weight_grid(weights + found.values / share.value)
     (classes,) = cells(schema, label)
     missing = None if having is None else missing_in(having)
-    return Halfspace(features, label, classes.labels, tuple(best.tolist()), missing)
+    return linear_classifiers.Halfspace(
+        features, label, classes.labels, tuple(best.tolist()), missing
+    )

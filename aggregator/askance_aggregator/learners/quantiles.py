@@ -12,15 +12,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners.assessments import (
-    MISSING,
-    Assessment,
-    JointInterval,
-    Reach,
-    Users,
-    assess,
-    chunks,
-)
+from askance_aggregator.learners import assessments, parameters
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.decisions import Crossing
 from askance_aggregator.learners.encodings import MAX_BINS, Cells, binned, cells, joint
@@ -28,14 +20,6 @@ from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Adaptive, Learner, Rehearsal, adaptive
 from askance_aggregator.learners.learning import Answer, Answers, Batch, Learning, Question
 from askance_aggregator.learners.missing import MissingShare, excludes_missing, named_share
-from askance_aggregator.learners.parameters import (
-    Missing,
-    Parameter,
-    ParameterKind,
-    Present,
-    Tau,
-    one_of,
-)
 from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
@@ -208,17 +192,20 @@ def quantiles(
     schema: Schema,
     column: Annotated[
         str,
-        Parameter(
-            "the number (default: the only one)", ParameterKind.FIELD, read=one_of(Integer, Real)
+        parameters.Parameter(
+            "the number (default: the only one)",
+            parameters.ParameterKind.FIELD,
+            read=parameters.one_of(Integer, Real),
         ),
     ],
     levels: Annotated[
-        Sequence[Rational], Parameter("shares in (0, 1), with commas", ParameterKind.NUMBERS)
+        Sequence[Rational],
+        parameters.Parameter("shares in (0, 1), with commas", parameters.ParameterKind.NUMBERS),
     ] = ("1/2",),
     steps: Annotated[int, "into how many cells the bounds are cut"] = 64,
-    tau: Tau = None,
-    missing: Missing = None,
-    present: Present = None,
+    tau: parameters.Tau = None,
+    missing: parameters.Missing = None,
+    present: parameters.Present = None,
     ways: Annotated[
         int | None, "into how many parts a round cuts a range (default: what needs fewest users)"
     ] = None,
@@ -497,35 +484,41 @@ def _ends(schema: Schema, parts: Cells, cell: int) -> tuple[float, float]:
     return float(edges[cell]), float(edges[cell + 1] - (1 if last else 0))
 
 
-@assess.register
-def _(hypothesis: Quantiles, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: Quantiles, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Judge each level by its distance to the ranks of its cell's ends."""
     # It is right if that is below tau, or without a tau at most what the cell states. Ranks are
     # among the users who have the number, or, where those without it count, among all. The interval
     # of the missing share must hold too.
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     given = learner.parameters.get("tau")
     stated = np.array([item.within or 0.0 for item in hypothesis.quantiles])
     tau = float(stated.max()) if given is None else float(Fraction(given))
     guess = _evenly_spread(hypothesis, users.schema, int(learner.parameters["steps"]))
-    having = sum(int(columns.present[hypothesis.column].sum()) for columns in chunks(users))
+    having = sum(
+        int(columns.present[hypothesis.column].sum()) for columns in assessments.chunks(users)
+    )
     share = hypothesis.missing
     counted = users.size if share is None else having
     if not counted:
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     both = (*hypothesis.quantiles, *guess)
     missed = _ranks_missed(both, hypothesis.column, kind, users, counted)
     distances, guessed = np.split(missed, 2)
     error, baseline = float(distances.max()), float(guessed.max())
     right = bool((distances <= stated + _ROUNDING).all()) if given is None else error < tau
-    reach = Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
-    judged = Assessment(right, error, baseline=baseline, reach=reach)
+    reach = assessments.Reach(within=tau, unasked=0.5, excludes_guess=baseline >= tau)
+    judged = assessments.Assessment(right, error, baseline=baseline, reach=reach)
     absent = 1 - having / users.size
     if share is None:
         return judged
-    return judged.with_intervals(JointInterval(MISSING, share.holds(absent)), absent=[absent])
+    return judged.with_intervals(
+        assessments.JointInterval(assessments.MISSING, share.holds(absent)), absent=[absent]
+    )
 
 
 def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Quantile, ...]:
@@ -540,13 +533,17 @@ def _evenly_spread(hypothesis: Quantiles, schema: Schema, steps: int) -> tuple[Q
 
 
 def _ranks_missed(
-    found: Sequence[Quantile], column: str, kind: Integer | Real, users: Users, counted: int
+    found: Sequence[Quantile],
+    column: str,
+    kind: Integer | Real,
+    users: assessments.Users,
+    counted: int,
 ) -> NDArray[np.float64]:
     """Compute each level's distance to the ranks of its cell's ends, 0 in between."""
     # Ranks are shares of `counted` users.
     below, up_to = np.zeros(len(found)), np.zeros(len(found))
     ends = [float(item.high) for item in found]
-    for columns in chunks(users):
+    for columns in assessments.chunks(users):
         present = columns.present[column]
         grid = np.asarray(columns.values[column], dtype=np.float64)
         values = np.ldexp(grid, -kind.type.frac)[present]

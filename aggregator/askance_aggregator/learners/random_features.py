@@ -26,21 +26,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from askance_aggregator.learners import glm
 from askance_aggregator.learners.assessments import catalogued_classifier
 from askance_aggregator.learners.centres import on_grid
 from askance_aggregator.learners.cluster_rounds import Start
 from askance_aggregator.learners.conditions import Conditions
 from askance_aggregator.learners.constant_checks import Decide
 from askance_aggregator.learners.encodings import SCALE_BITS, Number, cells, numbers_of
-from askance_aggregator.learners.glm import (
-    EXACT_ROUNDS,
-    Clip,
-    DescentSettings,
-    Model,
-    Rate,
-    Rounds,
-    fit,
-)
 from askance_aggregator.learners.glm_checks import ClassCheck
 from askance_aggregator.learners.glm_gradients import Features, Logistic
 from askance_aggregator.learners.glm_rules import CLASSES
@@ -246,11 +238,11 @@ class _Task:
     def positive(self) -> Expression:
         return positive_class(self.schema, self.label)
 
-    def model(self, standard: Standard, units: int) -> Model:
+    def model(self, standard: Standard, units: int) -> glm.Model:
         expressions = self.expressions(standard, units)
         features = Features(expressions, 0, tuple((part,) for part in expressions))
         check = ClassCheck(features, self.positive)
-        return Model(features, Logistic(self.positive), _SCALE, check)
+        return glm.Model(features, Logistic(self.positive), _SCALE, check)
 
     def expressions(self, standard: Standard, units: int) -> tuple[Expression, ...]:
         """Return the features as a device computes them, numbers in [-1, 1]."""
@@ -282,7 +274,7 @@ def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str
             most = MOST_NOISE**2 * conditions.users / variance if variance else MOST_UNITS
             units = min(max(int(most) - 1 - len(task.numbers), 0), MOST_UNITS)
     model = task.model(task.usual, units)
-    return {"units": units, **model.settled(DescentSettings.of(arguments), conditions)}
+    return {"units": units, **model.settled(glm.DescentSettings.of(arguments), conditions)}
 
 
 @catalogued_classifier(
@@ -315,9 +307,9 @@ def random_features(
     label: LabelName = None,
     columns: Columns = None,
     units: Annotated[int | None, "how many (default: by users and noise, up to 256)"] = None,
-    rounds: Rounds = None,
-    rate: Rate = None,
-    clip: Clip = None,
+    rounds: glm.Rounds = None,
+    rate: glm.Rate = None,
+    clip: glm.Clip = None,
     decide: Decide = None,
     tau: Tau = None,
 ) -> Learning[RandomFeatures]:
@@ -347,12 +339,12 @@ def random_features(
     ):
         raise InvalidParameter(f"units expects 0..{MOST_UNITS}, got {value_text(units)}")
     count = EXACT_UNITS if units is None else units
-    return _learn(task, count, DescentSettings(rounds, rate, clip, decide, tau))
+    return _learn(task, count, glm.DescentSettings(rounds, rate, clip, decide, tau))
 
 
-def _learn(task: _Task, units: int, given: DescentSettings) -> Learning[RandomFeatures]:
+def _learn(task: _Task, units: int, given: glm.DescentSettings) -> Learning[RandomFeatures]:
     tau = None if given.tau is None else rational(given.tau, "tau")
-    rounds = EXACT_ROUNDS if given.rounds is None else given.rounds
+    rounds = glm.EXACT_ROUNDS if given.rounds is None else given.rounds
     names = [*task.features.fields, task.label]
     fields = {name: task.schema[name] for name in some_fields(task.schema, names).fields}
     asked = Start.question([as_number(number) for number in task.numbers], fields, tau)
@@ -360,7 +352,7 @@ def _learn(task: _Task, units: int, given: DescentSettings) -> Learning[RandomFe
     answers = yield Batch([asked] * copies, Allocation.FRESH)
     start = Start.of(_mean_of(answers), tau)
     standard = Standard.of(start)
-    weights = yield from fit(task.model(standard, units), given)
+    weights = yield from glm.fit(task.model(standard, units), given)
     (classes,) = cells(task.schema, task.label)
     return RandomFeatures(
         task.features,

@@ -18,15 +18,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from askance_aggregator.learners.assessments import (
-    ALL_COVER,
-    MISSING,
-    Assessment,
-    JointInterval,
-    Users,
-    assess,
-    covers,
-)
+from askance_aggregator.learners import assessments
 from askance_aggregator.learners.encodings import binned, cells, joint
 from askance_aggregator.learners.hypotheses import JsonObject, hypothesis_of
 from askance_aggregator.learners.learner import Learner, NonAdaptive, non_adaptive
@@ -290,7 +282,7 @@ def _reached(shares: Sequence[float], level: float) -> int:
     summary="the shares of all ranges of a number, and its quantiles, asked all at once",
     error="greatest distance of a share up to a cell's end from the population's",
     guess="values spread evenly between the bounds",
-    success=ALL_COVER,
+    success=assessments.ALL_COVER,
     example=lambda: Schema("ranges", 1, number=Real(0, 1)),
     population="numbers",
     small=SmallSettings(
@@ -353,22 +345,24 @@ def ranges(
     return batch, conclude
 
 
-@assess.register
-def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
+@assessments.assess.register
+def _(
+    hypothesis: Ranges, learner: Learner[Any], users: assessments.Users
+) -> assessments.Assessment:
     """Judge shares from the first cell up to another's end, and the missing share."""
     # Shares are of the users who have a number, as in the hypothesis. It is right if the intervals
     # of all levels hold: those of all ranges and of the missing share follow from them.
     if not isinstance(learner, NonAdaptive):
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     queries = [question.query for question in learner.batch.questions]
     totals = users.totals(queries)
     *cells, absent = totals[-1].cells.tolist()
     present = users.size - absent
     if not present:
-        return Assessment(None, None)
+        return assessments.Assessment(None, None)
     first, last = hypothesis.ends[0], hypothesis.ends[-1]
     told = hypothesis.cumulative
-    assessment = covers(
+    assessment = assessments.covers(
         told.values,
         told.lows,
         told.highs,
@@ -377,12 +371,13 @@ def _(hypothesis: Ranges, learner: Learner[Any], users: Users) -> Assessment:
     )
     levels = zip(hypothesis.answers, totals, strict=True)
     held = all(
-        covers(answer.values, answer.lows, answer.highs, truth.shares()).success
+        assessments.covers(answer.values, answer.lows, answer.highs, truth.shares()).success
         for answer, truth in levels
     )
     missing = absent / users.size
     return replace(assessment, success=held).with_intervals(
-        JointInterval(MISSING, hypothesis.missing_share.holds(missing)), absent=[missing]
+        assessments.JointInterval(assessments.MISSING, hypothesis.missing_share.holds(missing)),
+        absent=[missing],
     )
 
 

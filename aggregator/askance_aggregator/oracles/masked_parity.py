@@ -14,14 +14,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners import (
-    Answer,
-    Answers,
-    Batch,
-    MaskedParity,
-    Question,
-    masked_parity_schema,
-)
+from askance_aggregator import learners
 from askance_aggregator.oracles.adversarial import LazyOracle
 from askance_aggregator.oracles.expectations import expectations
 from askance_aggregator.oracles.labels import with_free_labels
@@ -42,23 +35,23 @@ class MaskedParityOracle:
     Source: KLNRS08 section 5.
     """
 
-    def __init__(self, concept: MaskedParity) -> None:
+    def __init__(self, concept: learners.MaskedParity) -> None:
         self.concept = concept
-        self.schema = masked_parity_schema(len(concept.r))
+        self.schema = learners.masked_parity_schema(len(concept.r))
 
-    def answer(self, batch: Batch) -> Answers:
+    def answer(self, batch: learners.Batch) -> learners.Answers:
         """The expectations."""
         return tuple(self._answer(question) for question in batch.questions)
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: learners.Question) -> learners.Answer:
         values = tuple(
             float(value)
             for part in _components(question)
             for value in expectations(part, *self.world(part))
         )
-        return Answer(values, values, values)
+        return learners.Answer(values, values, values)
 
-    def world(self, question: Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
+    def world(self, question: learners.Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
         """A population that is as good as the whole domain to this question, and its weights."""
         d = len(self.concept.r)
         secret = sum(bit << place for place, bit in enumerate(self.concept.r))
@@ -75,7 +68,7 @@ class MaskedParityOracle:
 class FairHalfOracle(MaskedParityOracle):
     """The same with labels that are fair coins where b = 0: C_g + <h_g1, f>."""
 
-    def world(self, question: Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
+    def world(self, question: learners.Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
         """The population whose half with b = 0 says nothing."""
         columns, weights = super().world(question)
         hidden = np.asarray(columns.values["b"]) == 0
@@ -85,13 +78,13 @@ class FairHalfOracle(MaskedParityOracle):
 class FairOracle(MaskedParityOracle):
     """The same with labels that are fair coins everywhere: C_g."""
 
-    def world(self, question: Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
+    def world(self, question: learners.Question) -> tuple[EncodedColumns, NDArray[np.int64]]:
         """The population whose labels say nothing."""
         columns, weights = super().world(question)
         return with_free_labels(self.schema, "y", columns, weights)
 
 
-def lazy_masked_parity(concept: MaskedParity) -> LazyOracle:
+def lazy_masked_parity(concept: learners.MaskedParity) -> LazyOracle:
     """Make the adversary of Theorem 5.1, as corrected: it omits <h_g0, f> where that is valid.
 
     Utility: by Parseval a query with values in [0, 1] or [-1, 1] distinguishes it from the oracle
@@ -100,13 +93,13 @@ def lazy_masked_parity(concept: MaskedParity) -> LazyOracle:
     return LazyOracle(MaskedParityOracle(concept), FairHalfOracle(concept))
 
 
-def _components(question: Question) -> Iterator[Question]:
+def _components(question: learners.Question) -> Iterator[learners.Question]:
     """Yield a vector's components as questions of their own; of any other kind, the question."""
     if question.query.kind is not QueryKind.VECTOR:
         yield question
         return
     for place in range(question.values):
-        yield Question(block_of(question.query, place, place + 1), question.tau)
+        yield learners.Question(block_of(question.query, place, place + 1), question.tau)
 
 
 def _functionals(query: Query) -> Iterable[int]:

@@ -32,16 +32,7 @@ from math import ceil, log
 import numpy as np
 
 from askance_aggregator.bisection import least_whole
-from askance_aggregator.planning.tails import (
-    Failure,
-    Reals,
-    Tail,
-    divergence,
-    exceeds,
-    least_of_convex,
-    least_tau,
-    normal_tail,
-)
+from askance_aggregator.planning import tails
 
 _ENUMERATED = 1 << 15  # users: beyond, the sharp bound is as good as exact
 _SLACK = 1e-9  # a threshold that rounding may have moved beyond a whole number counts as on it
@@ -49,7 +40,7 @@ _BETA_UPWARD = 1 + 1e-9  # more than the relative error of an incomplete beta fu
 
 
 @dataclass(frozen=True, slots=True)
-class Binomial(Tail):
+class Binomial(tails.Tail):
     """A term is 1 with probability p, `low` <= p <= `high` by the promise, else 0.
 
     Args:
@@ -65,7 +56,7 @@ class Binomial(Tail):
         shift = tau * self.gap
         return max(min(self._exponents(shift, shift)), 2 * shift * shift)
 
-    def failure(self, tau: float) -> Failure:
+    def failure(self, tau: float) -> tails.Failure:
         """Zubkov and Serov's normal tails, one report short, at the worst p of each side.
 
         P[X >= k] <= Phi(-sqrt(2 n KL((k - 1)/n || p))) for a binomial X and k - 1 >= n p. The least
@@ -80,7 +71,7 @@ class Binomial(Tail):
             short = shift - 1 / users
             if short <= 0:
                 return 1.0
-            return sum(normal_tail(users * rate) for rate in self._exponents(shift, short))
+            return sum(tails.normal_tail(users * rate) for rate in self._exponents(shift, short))
 
         return both
 
@@ -98,25 +89,25 @@ class Binomial(Tail):
             return True
         shift = tau * self.gap
 
-        def both(left: Reals, right: Reals) -> Reals:
+        def both(left: tails.Reals, right: tails.Reals) -> tails.Reals:
             above = np.ceil(users * (left + shift) - _SLACK)
             below = np.floor(users * (right - shift) + _SLACK)
             most = np.clip(above, 1, users)
             least = np.clip(below, 0, users - 1)
             up = np.where(above <= 0, 1.0, betainc(most, users - most + 1, right))
             down = np.where(below >= users, 1.0, betaincc(least + 1, users - least, left))
-            total: Reals = np.where(above > users, 0.0, up) + np.where(below < 0, 0.0, down)
+            total: tails.Reals = np.where(above > users, 0.0, up) + np.where(below < 0, 0.0, down)
             return total * _BETA_UPWARD
 
-        return exceeds(both, self.low, self.high, beta)
+        return tails.exceeds(both, self.low, self.high, beta)
 
     def _exponents(self, shift: float, short: float) -> tuple[float, float]:
         """Return the least KL(p + short || p) where p + shift can be, and KL(p - short || p)."""
-        above, _ = least_of_convex(
-            lambda p: divergence(p, short), self.low, min(self.high, 1 - shift)
+        above, _ = tails.least_of_convex(
+            lambda p: tails.divergence(p, short), self.low, min(self.high, 1 - shift)
         )
-        below, _ = least_of_convex(
-            lambda p: divergence(1 - p, short), max(self.low, shift), self.high
+        below, _ = tails.least_of_convex(
+            lambda p: tails.divergence(1 - p, short), max(self.low, shift), self.high
         )
         return above, below
 
@@ -134,7 +125,7 @@ _LEAST_RATE = 1e-12  # from which on the worst rate is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class JointShares(Tail):
+class JointShares(tails.Tail):
     """The tail of all shares of a category together.
 
     Its `beta` is that of a value among `cells`: any of them is off with a chance of at most as
@@ -157,7 +148,7 @@ class JointShares(Tail):
         """Return the exponent of one share's tail, which the worst share has."""
         return self.of_cell.exponent(tau)
 
-    def failure(self, tau: float) -> Failure:
+    def failure(self, tau: float) -> tails.Failure:
         """Bound the chance of one share, whichever it is."""
         return self.of_cell.failure(tau)
 
@@ -215,7 +206,7 @@ class JointShares(Tail):
             points, new = np.concatenate((points, middles)), middles
         return False
 
-    def _joint(self, shares: Reals, chances: Reals) -> tuple[float, float]:
+    def _joint(self, shares: tails.Reals, chances: tails.Reals) -> tuple[float, float]:
         """Return the least of lambda + k max (T - lambda f), and lambda; of shares alike, max T."""
         if self.alike:
             return float(chances.max()) * _UPWARD, 0.0
@@ -223,7 +214,7 @@ class JointShares(Tail):
         return (slope + self.cells * float((chances - slope * shares).max())) * _UPWARD, slope
 
 
-def _support(shares: Reals, chances: Reals, at: float) -> float:
+def _support(shares: tails.Reals, chances: tails.Reals, at: float) -> float:
     """Return the slope at a share of the least concave and growing function above all points."""
     # The edge that crosses it is found from an edge below by the point that is farthest above.
     most = int(np.argmax(chances))
@@ -254,19 +245,24 @@ class _Side:
         self._short = shift - 1 / users  # the divergence's, one report short
         self._worst = 0.5
         if self._short > 0 and shift < 1:
-            _, self._worst = least_of_convex(
-                lambda s: divergence(s, self._short), _LEAST_RATE, 1 - shift
+            _, self._worst = tails.least_of_convex(
+                lambda s: tails.divergence(s, self._short), _LEAST_RATE, 1 - shift
             )
 
-    def both(self, left: Reals, right: Reals, bound: Callable[[Reals, Reals], Reals]) -> Reals:
+    def both(
+        self,
+        left: tails.Reals,
+        right: tails.Reals,
+        bound: Callable[[tails.Reals, tails.Reals], tails.Reals],
+    ) -> tails.Reals:
         """Bound both sides together: too few reports are too many of those without the cell."""
         return (bound(left, right) + bound(1 - right, 1 - left)) * _UPWARD
 
-    def sharp(self, left: Reals, right: Reals) -> Reals:
+    def sharp(self, left: tails.Reals, right: tails.Reals) -> tails.Reals:
         """The lesser of the two bounds."""
         return np.minimum(self.normal(left, right), self._beta(left, right))
 
-    def normal(self, left: Reals, right: Reals) -> Reals:
+    def normal(self, left: tails.Reals, right: tails.Reals) -> tails.Reals:
         """Zubkov and Serov's bound at the worst s of the interval; the divergence is convex."""
         from askance_aggregator.special_functions import erfc
 
@@ -279,16 +275,18 @@ class _Side:
         with np.errstate(divide="ignore"):  # s = 0: the rate is infinite
             above = moved * np.log1p(self._short / s)
         rate = above + (1 - moved) * np.log1p(-self._short / (1 - s))
-        tail: Reals = np.where(possible, erfc(np.sqrt(self._users * np.maximum(rate, 0.0))) / 2, 0)
+        tail: tails.Reals = np.where(
+            possible, erfc(np.sqrt(self._users * np.maximum(rate, 0.0))) / 2, 0
+        )
         return tail
 
-    def _beta(self, left: Reals, right: Reals) -> Reals:
+    def _beta(self, left: tails.Reals, right: tails.Reals) -> tails.Reals:
         """I_s(n t, n (1 - t) + 1) with t of the least s of the interval and the greatest s."""
         from askance_aggregator.special_functions import betainc
 
         t = left + self._shift
         beyond = self._users * np.maximum(1 - t, 0.0) + 1
-        tail: Reals = np.where(t > 1, 0.0, betainc(self._users * t, beyond, right))
+        tail: tails.Reals = np.where(t > 1, 0.0, betainc(self._users * t, beyond, right))
         return tail
 
 
@@ -309,4 +307,4 @@ def _tolerance(tail: JointShares, users: int, beta: float) -> float:
     high = 1.0
     while not tail.enough(users, high, beta):
         high *= 2
-    return least_tau(lambda tau: tail.enough(users, tau, beta), 0.0, high, _FINE_TAU)
+    return tails.least_tau(lambda tau: tail.enough(users, tau, beta), 0.0, high, _FINE_TAU)

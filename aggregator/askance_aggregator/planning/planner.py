@@ -7,15 +7,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, TypeVar
 
-from askance_aggregator.learners import (
-    Batch,
-    Conditions,
-    Learner,
-    Question,
-    check_answers,
-    check_batch,
-    neutral_answer,
-)
+from askance_aggregator import learners
 from askance_aggregator.planning.plans import RoundPlan, StudyPlan
 from askance_aggregator.planning.precision import AT_ONCE, RoundRules
 from askance_aggregator.planning.sizing import Sizing, even, size_batch
@@ -31,7 +23,7 @@ T = TypeVar("T")
 
 
 def plan(
-    learner: Learner[Any],
+    learner: learners.Learner[Any],
     nano_nats: int,
     beta: Fraction | float,
     n_users: int | None = None,
@@ -92,14 +84,14 @@ def plan(
 
 
 def settled(
-    learner: Learner[T],
+    learner: learners.Learner[T],
     nano_nats: int,
     beta: Fraction | float,
     n_users: int | None = None,
     rules: RoundRules = AT_ONCE,
     *,
     signing: bool = False,
-) -> Learner[T]:
+) -> learners.Learner[T]:
     """Return the learner with the settings that it was not given, for these conditions.
 
     A parameter that was not given is settled before any user is asked, from these arguments alone
@@ -112,26 +104,30 @@ def settled(
     """
     at_once = RoundRules(rules.design)
 
-    def noise(question: Question) -> float:
-        sizing = size_batch(Batch([question]), nano_nats, NOISE_BETA, at_once)
+    def noise(question: learners.Question) -> float:
+        sizing = size_batch(learners.Batch([question]), nano_nats, NOISE_BETA, at_once)
         return sizing.planned(None).n_variance
 
-    def tolerance(question: Question, users: int, values: int) -> float:
-        sizing = size_batch(Batch([question]), nano_nats, float(beta) / values, rules)
+    def tolerance(question: learners.Question, users: int, values: int) -> float:
+        sizing = size_batch(learners.Batch([question]), nano_nats, float(beta) / values, rules)
         return sizing.planned(users).tau
 
-    def needed(option: Learner[Any]) -> int | None:
+    def needed(option: learners.Learner[Any]) -> int | None:
         try:
             made = plan(option, nano_nats, beta, None, rules)
         except (InvalidParameter, PlanRefused):
             return None
         return made.users_needed
 
-    return learner.settled(Conditions(n_users, noise, tolerance, needed, signing))
+    return learner.settled(learners.Conditions(n_users, noise, tolerance, needed, signing))
 
 
 def _rounds(
-    batches: Sequence[Batch], nano_nats: int, beta: float, n_users: int | None, rules: RoundRules
+    batches: Sequence[learners.Batch],
+    nano_nats: int,
+    beta: float,
+    n_users: int | None,
+    rules: RoundRules,
 ) -> tuple[RoundPlan, ...]:
     """Size each batch, and divide over the rounds the users that no tolerance claims."""
     sized = {  # a batch that is rehearsed in several rounds is sized once
@@ -147,7 +143,7 @@ def _reason(
     n_users: int | None,
     rounds: Sequence[RoundPlan],
     least_answers: int,
-    learner: Learner[Any],
+    learner: learners.Learner[Any],
 ) -> str:
     counts = f"the plan needs {needed:,} users, the population has {n_users:,}"
     return f"{counts}{_least(rounds, least_answers)}: {_advice(learner)}"
@@ -161,7 +157,7 @@ def _least(rounds: Sequence[RoundPlan], least_answers: int) -> str:
     return ""
 
 
-def _advice(learner: Learner[Any]) -> str:
+def _advice(learner: learners.Learner[Any]) -> str:
     """Say which changes make a plan smaller; a tolerance only if the learner has one to change."""
     changes = ["a larger epsilon", "fewer or smaller fields"]
     changes += [
@@ -172,7 +168,7 @@ def _advice(learner: Learner[Any]) -> str:
     return f"it needs fewer with {', '.join(changes[:-1])}, or {changes[-1]}"
 
 
-def fields_needed(learner: Learner[Any]) -> frozenset[str]:
+def fields_needed(learner: learners.Learner[Any]) -> frozenset[str]:
     """Return the fields that a learner's questions may use.
 
     They are the fields that its rehearsal asks about and, where later questions depend on answers,
@@ -181,13 +177,13 @@ def fields_needed(learner: Learner[Any]) -> frozenset[str]:
     return _fields_of(learner, rehearse(learner))
 
 
-def _fields_of(learner: Learner[Any], batches: Sequence[Batch]) -> frozenset[str]:
+def _fields_of(learner: learners.Learner[Any], batches: Sequence[learners.Batch]) -> frozenset[str]:
     asked = (question.query for batch in batches for question in batch.questions)
     return learner.fields_named.union(*(query.fields_used for query in asked))
 
 
 def plan_batch(
-    batch: Batch,
+    batch: learners.Batch,
     nano_nats: int,
     beta_per_value: float,
     n_users_left: int | None = None,
@@ -207,20 +203,20 @@ def plan_batch(
     return sizing.planned(n_users_left)
 
 
-def rehearse(learner: Learner[Any]) -> tuple[Batch, ...]:
+def rehearse(learner: learners.Learner[Any]) -> tuple[learners.Batch, ...]:
     """Collect the batches that a learner asks when all answers are neutral."""
-    batches: list[Batch] = []
+    batches: list[learners.Batch] = []
     run = learner.run()
     try:
         batch = next(run)
         while True:
-            batches.append(check_batch(batch, learner.name))
+            batches.append(learners.check_batch(batch, learner.name))
             if len(batches) > MAX_ROUNDS:
                 raise PlanRefused(f"{learner.name} asked more than {MAX_ROUNDS} batches unanswered")
             if learner.rehearsal is None:
-                answers = tuple(neutral_answer(question) for question in batch.questions)
+                answers = tuple(learners.neutral_answer(question) for question in batch.questions)
             else:
-                answers = check_answers(batch, learner.rehearsal(batch))
+                answers = learners.check_answers(batch, learner.rehearsal(batch))
             batch = run.send(answers)
     except StopIteration:
         return tuple(batches)
@@ -238,7 +234,7 @@ def _allowances(sizes: Sequence[Sizing], n_users: int | None) -> Sequence[int | 
     return [size.claimed + sum(next(shares) for _ in range(size.open_groups)) for size in sizes]
 
 
-def _settings(learner: Learner[Any], chosen: Learner[Any]) -> dict[str, str]:
+def _settings(learner: learners.Learner[Any], chosen: learners.Learner[Any]) -> dict[str, str]:
     """Return the parameters that a learner was not given, with the values that were chosen."""
     given = learner.parameters
     return {name: text for name, text in chosen.parameters.items() if given.get(name) != text}

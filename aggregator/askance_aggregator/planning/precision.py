@@ -9,14 +9,7 @@ from functools import lru_cache
 from math import exp
 from typing import Any
 
-from askance_aggregator.estimation import (
-    Decode,
-    check_decode,
-    check_suits,
-    known_scores,
-    levels_of,
-    scores,
-)
+from askance_aggregator import estimation
 from askance_aggregator.families import (
     CodebookFamily,
     Family,
@@ -108,7 +101,7 @@ def candidates(question: Question, nano_nats: int, design: Design) -> tuple[Rand
     one_bit = design is best_for and kind is QueryKind.REAL
     levels = MIN_SIDE if one_bit else design_levels(question)
     randomizer = randomizer_of(design, levels, nano_nats)
-    check_suits(question, randomizer)
+    estimation.check_suits(question, randomizer)
     if design is best_for and _of_shares(question) and question.tau is not None:
         return (randomizer, *shares_for(question.values, nano_nats))
     if design is best_for and question.query.kind is QueryKind.SIGNED:
@@ -130,17 +123,19 @@ def design_levels(question: Question) -> int:
     numbers are rounded at random.
     """
     query = question.query
-    return levels_of(question) or min(query.high - query.low + 1, MOST_LEVELS)
+    return estimation.levels_of(question) or min(query.high - query.low + 1, MOST_LEVELS)
 
 
-def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = None) -> Tail:
+def tail_of(
+    question: Question, randomizer: Randomizer, decode: estimation.Decode | None = None
+) -> Tail:
     """The worst tail of a value of the answer, among populations that keep the promise.
 
     The shares of a category have one for all of them (`JointShares`), where each is read off a
     count. With decode values that were designed with a table, the tail is that of the question's
     aim. For a question with a decision it is that of the decision (`Decided`).
     """
-    check_suits(question, randomizer)
+    estimation.check_suits(question, randomizer)
     if isinstance(question.decision, Crossing):
         return _crossed(question, question.decision, randomizer)
     if isinstance(question.decision, RatiosKept):
@@ -151,13 +146,15 @@ def tail_of(question: Question, randomizer: Randomizer, decode: Decode | None = 
     return of_value if question.decision is None else Decided(of_value, question.decision)
 
 
-def _value_tail(question: Question, randomizer: Randomizer, decode: Decode | None) -> Tail:
+def _value_tail(
+    question: Question, randomizer: Randomizer, decode: estimation.Decode | None
+) -> Tail:
     """Make the tail of one value by the kind of question and the family of the randomizer."""
     if question.over_present:
-        return present_tail(question, *known_scores(question, randomizer, decode))
+        return present_tail(question, *estimation.known_scores(question, randomizer, decode))
     if decode is not None:
         return designed_tail(
-            question, check_decode(question, randomizer, decode).randomizer, decode
+            question, estimation.check_decode(question, randomizer, decode).randomizer, decode
         )
     mass = question.cell_mass if question.cell_mass is not None else Fraction(1)
     family = family_of(randomizer)
@@ -226,7 +223,7 @@ def pair_rates(randomizer: Randomizer) -> SignRates:
 
 
 def n_variance(
-    question: Question, randomizer: Randomizer, decode: Decode | None = None
+    question: Question, randomizer: Randomizer, decode: estimation.Decode | None = None
 ) -> Fraction:
     """Return n times the variance of one value of the answer, n the users asked this question.
 
@@ -247,9 +244,11 @@ def n_variance(
     """
     kind, half = question.query.kind, question.spread / 2
     if question.over_present:
-        return half**2 * present_variance(question, *known_scores(question, randomizer, decode))
+        return half**2 * present_variance(
+            question, *estimation.known_scores(question, randomizer, decode)
+        )
     if decode is not None:
-        table = check_decode(question, randomizer, decode)
+        table = estimation.check_decode(question, randomizer, decode)
         return half**2 * figure(question, table.randomizer, decode)
     family = family_of(randomizer)
     if kind is QueryKind.SIGNED:
@@ -263,7 +262,7 @@ def n_variance(
         return half**2 / (rates.own - rates.other) ** 2
     if not isinstance(family, TableFamily) or kind is QueryKind.CATEGORY:
         return family.frequency_variance()
-    values = scores(question, family, 0)
+    values = estimation.scores(question, family, 0)
     if kind is QueryKind.PREDICATE:
         return max(family.conditional_variance(level, values) for level in range(2))
     middle = question.bounds[0] + half
@@ -280,7 +279,7 @@ def _scored(question: Question, family: Family[Any]) -> Scored:
     if not isinstance(family, TableFamily):
         raise InvalidParameter(f"no tail is known for the family {family.randomizer.name}")
     rows = tuple(tuple(entry / COIN_SPACE for entry in row) for row in family.randomizer.table)
-    each = (scores(question, family, value) for value in range(question.values))
+    each = (estimation.scores(question, family, value) for value in range(question.values))
     return Scored(rows, tuple(tuple(map(float, values)) for values in each))
 
 
@@ -299,7 +298,7 @@ def _signed_table_variance(question: Question, channel: TableFamily) -> Fraction
     cells = 2 * question.values
     total = sum(
         (
-            channel.conditional_variance(cell, scores(question, channel, value))
+            channel.conditional_variance(cell, estimation.scores(question, channel, value))
             for cell in range(cells)
             for value in range(question.values)
         ),

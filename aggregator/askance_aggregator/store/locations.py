@@ -9,18 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
+from askance_aggregator.store import moves
 from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
 from askance_aggregator.store.contract import Store
 from askance_aggregator.store.inspection import StoreFacts, inspect_file
 from askance_aggregator.store.migrations import KIND
-from askance_aggregator.store.moves import (
-    MoveContext,
-    Moved,
-    MoveEnd,
-    MoveMark,
-    check_source,
-    move,
-)
 from askance_aggregator.store.sqlite import SQLITE, SqliteStore, restore_sqlite
 from askance_aggregator.store.sqlite_moves import held_sqlite, new_store
 from askance_aggregator.store.watch import StoreWatch
@@ -95,7 +88,7 @@ class StoreLocation(Protocol):
         """
         ...
 
-    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
+    def hold(self, new: moves.MoveMark | None = None) -> AbstractContextManager[moves.MoveEnd]:
         """Hold the store alone, to be moved; with `new`, make one with that mark where none is."""
         ...
 
@@ -141,7 +134,7 @@ class SqliteLocation:
     def restore(self, backup: BackupFile, now_s: int) -> None:
         restore_sqlite(backup, self.path, now_s)
 
-    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
+    def hold(self, new: moves.MoveMark | None = None) -> AbstractContextManager[moves.MoveEnd]:
         path = self.path.absolute()  # the other end keeps the address
         return held_sqlite(path, str(SqliteLocation(path)), new)
 
@@ -197,7 +190,7 @@ class PostgresqlLocation:
 
         restore_postgresql(self.url, self._parameters(), backup, now_s)
 
-    def hold(self, new: MoveMark | None = None) -> AbstractContextManager[MoveEnd]:
+    def hold(self, new: moves.MoveMark | None = None) -> AbstractContextManager[moves.MoveEnd]:
         parameters = self._parameters()  # refuses where psycopg is missing
         from askance_aggregator.store.postgresql.moves import held_postgresql
 
@@ -255,7 +248,9 @@ def store_location(text: str, folder: Path | None = None) -> StoreLocation:
     raise InvalidParameter(f"{_EXPECTED}, got {value_text(without_password(text))}")
 
 
-def move_store(source: StoreLocation, target: StoreLocation, context: MoveContext) -> Moved:
+def move_store(
+    source: StoreLocation, target: StoreLocation, context: moves.MoveContext
+) -> moves.Moved:
     """Move a store to an empty one of the other kind; both are held alone until the end.
 
     Raises:
@@ -267,11 +262,11 @@ def move_store(source: StoreLocation, target: StoreLocation, context: MoveContex
             " kind (to copy it, back it up and restore the backup)"
         )
     with source.hold() as given:
-        moved = check_source(given)  # before a target is made
+        moved = moves.check_source(given)  # before a target is made
         if moved is not None and moved.other != str(target):
             raise moved.refusal(given.name)
         with target.hold(context.mark_of_target(given.name)) as taken, new_store() as new:
-            return move(given, taken, new, context)
+            return moves.move(given, taken, new, context)
 
 
 def check_backup(path: Path) -> Manifest:

@@ -10,22 +10,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from askance_aggregator.store import moves
 from askance_aggregator.store.dialect import Execute, list_rows
 from askance_aggregator.store.migrations import KIND
-from askance_aggregator.store.moves import (
-    Columns,
-    MoveMark,
-    Row,
-    ValueKind,
-    read_mark,
-    write_mark,
-)
 from askance_aggregator.store.sqlite import ServingLock, SqliteDialect, empty_connection
 from askance_client.errors import StoreError, StoreFailed
 from askance_client.sqlite_file import FileKind, SqliteFile
 
 T = TypeVar("T")
-_KINDS: dict[str, ValueKind] = {
+_KINDS: dict[str, moves.ValueKind] = {
     "INTEGER": "integer",
     "INT": "integer",
     "TEXT": "text",
@@ -64,7 +57,7 @@ class SqliteEnd:
     def take_turn(self, execute: Execute, lock: int) -> None:
         """Do nothing: the file is held alone."""
 
-    def tables(self) -> dict[str, Columns]:
+    def tables(self) -> dict[str, moves.Columns]:
         return {
             table: {
                 column: _KINDS[kind]
@@ -86,7 +79,7 @@ class SqliteEnd:
         ((ordinals,),) = list_rows(self, SqliteDialect.population)
         return int(ordinals)
 
-    def rows(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[moves.Row]:
         # Without the file's lock: the reader may break off, and the file is held alone.
         try:
             yield from self._file.connection.execute(f"SELECT {', '.join(columns)} FROM {table}")
@@ -94,13 +87,13 @@ class SqliteEnd:
             raise StoreFailed(f"store {self.name}: cannot be read: {error}") from None
 
     @contextmanager
-    def filling(self, mark: MoveMark) -> Iterator[None]:
+    def filling(self, mark: moves.MoveMark) -> Iterator[None]:
         """Clear and mark the file, and let it be filled in the block (see `MoveEnd.filling`)."""
-        if self.read(read_mark) is None:  # empty
-            self.write(lambda execute: write_mark(execute, mark))
+        if self.read(moves.read_mark) is None:  # empty
+            self.write(lambda execute: moves.write_mark(execute, mark))
         else:
             with closing(empty_connection()) as fresh:
-                write_mark(fresh.execute, mark)
+                moves.write_mark(fresh.execute, mark)
                 with self._file.reading() as connection:
                     fresh.backup(connection)
         with self._file.reading() as connection:
@@ -120,7 +113,7 @@ class SqliteEnd:
         if busy:
             raise StoreError(f"store {self.name}: expected its log in the file, found it in use")
 
-    def fill(self, table: str, columns: Sequence[str], rows: Iterator[Row]) -> None:
+    def fill(self, table: str, columns: Sequence[str], rows: Iterator[moves.Row]) -> None:
         places = ", ".join("?" * len(columns))
         statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
         # The seeds of a new store are in the source too.
@@ -133,7 +126,7 @@ class SqliteEnd:
 
 
 @contextmanager
-def held_sqlite(path: Path, name: str, new: MoveMark | None) -> Iterator[SqliteEnd]:
+def held_sqlite(path: Path, name: str, new: moves.MoveMark | None) -> Iterator[SqliteEnd]:
     """Hold a store's file alone; with `new`, make a store with that mark where none is."""
     if new is None and not path.is_file():
         SqliteFile.open(path, KIND)  # which says so
@@ -147,7 +140,7 @@ def held_sqlite(path: Path, name: str, new: MoveMark | None) -> Iterator[SqliteE
         lock.release()
 
 
-def _marked(mark: MoveMark) -> FileKind:
+def _marked(mark: moves.MoveMark) -> FileKind:
     """Return the kind of a store that has a mark from its first moment on."""
     other = mark.other.replace("'", "''")
     insert = (

@@ -10,18 +10,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator import names
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner, Unbound
-from askance_aggregator.names import (
-    MAX_NAMED,
-    field_called,
-    names_of,
-    plain_schema,
-    subject_of,
-    suiting_schema,
-    unknown_column,
-)
 from askance_aggregator.numbers import (
     Rational,
     plain_arguments,
@@ -224,8 +216,8 @@ class Study:
         named = self.learner.argument_fields
         fields = sorted(named) if self.given_fields is None else self.given_fields
         about = self.schema.name
-        if 0 < len(fields) <= MAX_NAMED:
-            about = self._columns(subject_of(self.schema, fields, self.learner.parameters))
+        if 0 < len(fields) <= names.MAX_NAMED:
+            about = self._columns(names.subject_of(self.schema, fields, self.learner.parameters))
         return f"{self.learner.name} of {about}"
 
     def __repr__(self) -> str:
@@ -264,11 +256,13 @@ class Study:
         """Plan the users of each round and their randomizers; no user is asked."""
         found = plan(self._learner, self.nano_nats, self.beta, n_users, self._rules)
         fields = tuple(map(self._columns, found.fields))
-        return replace(found, fields=fields, settings=names_of(self.schema).in_json(found.settings))
+        return replace(
+            found, fields=fields, settings=names.names_of(self.schema).in_json(found.settings)
+        )
 
     def _columns(self, text: str) -> str:
         """Return a text with columns' own names."""
-        return names_of(self.schema).in_text(text)
+        return names.names_of(self.schema).in_text(text)
 
     @plain_arguments
     def settled(self, n_users: int | None) -> Learner[Any]:
@@ -315,7 +309,7 @@ class Study:
             learner=self.learner.name,
             learner_version=self.learner.version,
             parameters=tuple(self.learner.parameters.items()),
-            schema=plain_schema(self.schema),
+            schema=names.plain_schema(self.schema),
             budget_nano_nats=self.nano_nats,
             expires_unix_s=expires_unix_s,
             purpose=self.purpose,
@@ -344,7 +338,7 @@ def _bound(learner: Learner[Any], schema: Schema) -> tuple[Learner[Any], Schema]
     if not isinstance(schema, Schema):
         raise InvalidParameter(f"study: schema: expected a schema, got {value_text(schema)}")
     if isinstance(learner, Unbound):
-        schema = suiting_schema(schema, partial(_suits, learner), learner.columns)
+        schema = names.suiting_schema(schema, partial(_suits, learner), learner.columns)
     learner = learner.bound(schema)
     if learner.schema is not None and learner.schema.digest != schema.digest:
         raise InvalidParameter(
@@ -369,8 +363,8 @@ def _field_names(fields: Collection[str], schema: Schema | None) -> tuple[str, .
         raise InvalidParameter(f"fields: expected a list of names, got the text {fields!r}")
     if schema is None:
         return tuple(fields)
-    found = [field_called(name, schema.fields) for name in fields]
+    found = [names.field_called(name, schema.fields) for name in fields]
     for name in found:
         if name not in schema.fields:
-            raise InvalidParameter(f"fields: {unknown_column(name, schema.fields)}")
+            raise InvalidParameter(f"fields: {names.unknown_column(name, schema.fields)}")
     return tuple(sorted(set(found)))

@@ -35,16 +35,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from askance_aggregator.table_design import programme
 from askance_aggregator.table_design.objectives import Terms, Vector, spaced
-from askance_aggregator.table_design.programme import (
-    EXACTLY,
-    SYMBOLS,
-    Dual,
-    Solution,
-    folds_of,
-    solve,
-    unfolded,
-)
 from askance_client.errors import InvalidParameter
 
 CLOSE = 2e-5
@@ -67,9 +59,9 @@ class Refined(NamedTuple):
         dual: prices that prove the bound.
     """
 
-    solution: Solution
+    solution: programme.Solution
     lower_bound: float
-    dual: Dual
+    dual: programme.Dual
 
 
 def by_windows(terms: Terms, ratio: float) -> bool:
@@ -88,14 +80,14 @@ def refine(terms: Terms, ratio: float) -> Refined:
     if by_windows(terms, ratio):
         return _by_windows(terms, ratio)
     duchi = (ratio + 1) / (ratio - 1)
-    most = SYMBOLS // 2 if terms.symmetric else SYMBOLS
+    most = programme.SYMBOLS // 2 if terms.symmetric else programme.SYMBOLS
     # Duchi's two values make sure that there is a table.
     needed = np.array([duchi]) if terms.symmetric else np.array([-duchi, duchi])
     start = np.linspace(0.0 if terms.symmetric else -_REACH * duchi, _REACH * duchi, _START)
     values = _apart(np.concatenate([needed, start]), duchi)
     bound, best = 0.0, None  # second moments and variances are never below
     for _ in range(MAX_STEPS):
-        solution = solve(terms, values, ratio)
+        solution = programme.solve(terms, values, ratio)
         found = solution.dual.lower_bound(terms, ratio)
         if best is None or found > bound:
             bound, best = max(bound, found), solution.dual
@@ -109,7 +101,7 @@ def refine(terms: Terms, ratio: float) -> Refined:
     used = _used(solution, terms)
     if len(used) > most:
         joined = _joined(used, _masses(solution, used), most - len(needed))
-        solution = solve(terms, _apart(np.concatenate([needed, joined]), duchi), ratio)
+        solution = programme.solve(terms, _apart(np.concatenate([needed, joined]), duchi), ratio)
     return Refined(_trimmed(solution), bound, best or solution.dual)
 
 
@@ -117,7 +109,7 @@ def _by_windows(terms: Terms, ratio: float) -> Refined:
     """Return the best table with a window per symbol, and about as many symbols as levels."""
     priced = best_prices(terms, ratio)
     sent = priced.masses > _UNUSED
-    most = max(len(terms.grid), SYMBOLS) // 2 - 1
+    most = max(len(terms.grid), programme.SYMBOLS) // 2 - 1
     joined = _joined(priced.values[sent], priced.masses[sent], most)
     values = _apart(np.append(joined, (ratio + 1) / (ratio - 1)), 1.0)
     windows = _moved(*_best_windows(terms, values, ratio, priced.dual), len(terms.grid), _SQUARE)
@@ -128,8 +120,8 @@ def _by_windows(terms: Terms, ratio: float) -> Refined:
 
 
 def refine_from(
-    terms: Terms, ratio: float, near: Dual, values: Vector, near_ratio: float
-) -> Solution:
+    terms: Terms, ratio: float, near: programme.Dual, values: Vector, near_ratio: float
+) -> programme.Solution:
     """Compute a table of windows from the optimum of another ratio on the same levels.
 
     Args:
@@ -157,7 +149,7 @@ def refine_from(
     return _trimmed(solve_windows(terms, half, ratio, _moved(low, high, levels, moves)))
 
 
-def _used(solution: Solution, terms: Terms) -> Vector:
+def _used(solution: programme.Solution, terms: Terms) -> Vector:
     return _variables(solution.values[solution.table.max(axis=0) > _UNUSED], terms)
 
 
@@ -166,12 +158,12 @@ def _variables(values: Vector, terms: Terms) -> Vector:
     return values[values >= 0] if terms.symmetric else values
 
 
-def _masses(solution: Solution, used: Vector) -> Vector:
+def _masses(solution: programme.Solution, used: Vector) -> Vector:
     """Compute each value's frequency, averaged over levels."""
     return np.asarray(solution.table.mean(axis=0)[np.isin(solution.values, used)])
 
 
-def _trimmed(solution: Solution) -> Solution:
+def _trimmed(solution: programme.Solution) -> programme.Solution:
     """Remove the symbols that are never sent."""
     kept = solution.table.max(axis=0) > _UNUSED
     return solution._replace(table=solution.table[:, kept], values=solution.values[kept])
@@ -221,7 +213,9 @@ class Windows(NamedTuple):
     end: NDArray[np.int64]
 
 
-def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) -> Solution:
+def solve_windows(
+    terms: Terms, values: Vector, ratio: float, windows: Windows
+) -> programme.Solution:
     """Compute the best table of given windows, as floats.
 
     The terms are symmetric, with a rise; decode values are 0 or more, all different.
@@ -229,7 +223,7 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) 
     from scipy.optimize import linprog  # slow to import, and only needed here
     from scipy.sparse import csr_array
 
-    folds = folds_of(terms)
+    folds = programme.folds_of(terms)
     each, inside = values[windows.symbols], _inside(windows, len(terms.grid))
     rows, slopes = folds.even @ inside, (folds.odd @ inside) * each
     count, half, odd = len(each), len(rows), len(slopes)
@@ -255,7 +249,7 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) 
         A_eq=csr_array(np.vstack([*(_steps(block) for block, _ in blocks), totals])),
         b_eq=np.concatenate([*(_steps(side) for _, side in blocks), np.zeros(2)]),
         method="highs-ds",
-        options=EXACTLY,
+        options=programme.EXACTLY,
     )
     if found.status != 0:
         raise InvalidParameter(
@@ -267,12 +261,12 @@ def solve_windows(terms: Terms, values: Vector, ratio: float, windows: Windows) 
         for prices in np.split(found.eqlin.marginals, np.cumsum([half, odd, half]))
     )
     caps = np.maximum(-caps, 0.0)
-    proof = Dual(sums @ folds.even, means @ folds.odd, (caps / caps.sum()) @ folds.even)
+    proof = programme.Dual(sums @ folds.even, means @ folds.odd, (caps / caps.sum()) @ folds.even)
     weights = np.asarray(found.x[:count])
     entries = np.zeros((len(values), len(terms.grid)))
     np.add.at(entries, windows.symbols, (weights * (likely * inside + 1 / ratio)).T)
-    table, every = unfolded(entries, values)
-    return Solution(np.ascontiguousarray(table.T), every, float(found.fun), proof)
+    table, every = programme.unfolded(entries, values)
+    return programme.Solution(np.ascontiguousarray(table.T), every, float(found.fun), proof)
 
 
 def _steps(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -291,7 +285,7 @@ def _of_steps(prices: Vector) -> Vector:
 
 
 def _best_windows(
-    terms: Terms, values: Vector, ratio: float, dual: Dual
+    terms: Terms, values: Vector, ratio: float, dual: programme.Dual
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first level, and the one after the last, of each value's best window at prices."""
     likely = dual.cheapest_at(terms, ratio, values).likelihoods > 1
@@ -348,7 +342,7 @@ class Priced(NamedTuple):
         longest: number of levels of the longest interval that is used.
     """
 
-    dual: Dual
+    dual: programme.Dual
     values: Vector
     masses: Vector
     longest: int
@@ -436,7 +430,7 @@ def _priced(terms: Terms, ratio: float, longest: int) -> Priced:
     masses /= masses.sum()
     by_length = np.bincount(lengths, masses)[::-1].cumsum()[::-1]  # of intervals this long or more
     used = int(np.flatnonzero(by_length > _RARE)[-1])
-    return Priced(Dual(*prices), np.abs(moments / weights), masses, used)
+    return Priced(programme.Dual(*prices), np.abs(moments / weights), masses, used)
 
 
 def _centred(cones: _Cones, prices: Matrix, weight: float) -> Matrix:

@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.aggregator.common import (
-    add_command,
-    add_configuration,
-    add_store,
-    configuration_of,
-    print_table,
-    recorded_at,
-)
+from askance.cli.aggregator import common
 from askance.cli.output import Failure, print_json
 
 if TYPE_CHECKING:
@@ -67,7 +60,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     rotate = _added(below, "rotate", _rotate, "begin a new devices' authority", _ROTATES)
     retire = _added(below, "retire", _retire, "drop the rotated devices' authority", _RETIRES)
     for parser in (renew, rotate, retire):
-        add_store(parser)
+        common.add_store(parser)
 
 
 def _added(
@@ -77,15 +70,17 @@ def _added(
     summary: str,
     description: str,
 ) -> argparse.ArgumentParser:
-    parser = add_command(commands, name, run_command, summary=summary, description=description)
-    add_configuration(parser)
+    parser = common.add_command(
+        commands, name, run_command, summary=summary, description=description
+    )
+    common.add_configuration(parser)
     return parser
 
 
 def _show(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.certificate_files import list_certificates
 
-    found = list_certificates(_tls_of(configuration_of(arguments), arguments))
+    found = list_certificates(_tls_of(common.configuration_of(arguments), arguments))
     if arguments.json:
         print_json({"certificates": [one.to_json() for one in found]})
         return 0
@@ -97,12 +92,12 @@ def _renew(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.process.certificate_files import renew_server
 
-    configuration = configuration_of(arguments)
+    configuration = common.configuration_of(arguments)
     tls = _tls_of(configuration, arguments)
     folder = tls.certificate.parent
     authority: Path = arguments.authority or tls.authority or folder / "ca.pem"
     key: Path = arguments.authority_key or folder / "ca.key"
-    with recorded_at(configuration.store, "certificates renew", str(tls.certificate)):
+    with common.recorded_at(configuration.store, "certificates renew", str(tls.certificate)):
         found = renew_server(tls, authority, key, system_now_s())
     return _changed("renewed", [found], arguments)
 
@@ -111,9 +106,9 @@ def _rotate(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.process.certificate_files import rotate_devices
 
-    configuration = configuration_of(arguments)
+    configuration = common.configuration_of(arguments)
     devices = _devices_of(configuration, arguments)
-    with recorded_at(configuration.store, "certificates rotate", str(devices.authority)):
+    with common.recorded_at(configuration.store, "certificates rotate", str(devices.authority)):
         found = rotate_devices(devices, system_now_s())
     return _changed("begun", [found], arguments)
 
@@ -122,9 +117,9 @@ def _retire(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
     from askance_aggregator.server.process.certificate_files import retire_devices
 
-    configuration = configuration_of(arguments)
+    configuration = common.configuration_of(arguments)
     devices = _devices_of(configuration, arguments)
-    with recorded_at(configuration.store, "certificates retire", str(devices.authority)):
+    with common.recorded_at(configuration.store, "certificates retire", str(devices.authority)):
         found = retire_devices(devices, system_now_s())
     return _changed("retired", found, arguments)
 
@@ -155,7 +150,7 @@ def _print_certificates(found: Sequence[CertificateFacts]) -> None:
         )
         for one in found
     ]
-    print_table(heads, rows)
+    common.print_table(heads, rows)
 
 
 def _tls_of(configuration: Configuration, arguments: argparse.Namespace) -> TlsFiles:

@@ -8,15 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from askance.cli.aggregator.common import (
-    add_command,
-    add_configured_store,
-    configuration_of,
-    day_text,
-    print_table,
-    read_id,
-    recorded,
-)
+from askance.cli.aggregator import common
 from askance.cli.arguments import count
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
@@ -89,8 +81,10 @@ def _added(
     summary: str,
     description: str = _DESCRIPTION,
 ) -> argparse.ArgumentParser:
-    parser = add_command(commands, name, run_command, summary=summary, description=description)
-    add_configured_store(parser)
+    parser = common.add_command(
+        commands, name, run_command, summary=summary, description=description
+    )
+    common.add_configured_store(parser)
     return parser
 
 
@@ -113,7 +107,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.gateways:
         return _list_gateways(arguments)
     after = -1 if arguments.after is None else arguments.after
-    with closing(configuration_of(arguments).store.open_beside()) as store:
+    with closing(common.configuration_of(arguments).store.open_beside()) as store:
         found = store.register.devices(arguments.tag, after, arguments.limit)
         counts = store.register.count()
     more = len(found) == arguments.limit
@@ -129,7 +123,7 @@ def _list(arguments: argparse.Namespace) -> int:
         )
         return 0
     heads = ("id", "ordinal", "state", "tags", "gateway", "enrolled", "last seen", "software")
-    print_table(heads, [_row(one) for one in found])
+    common.print_table(heads, [_row(one) for one in found])
     print(f"{counts.active:,} active, {counts.revoked:,} revoked, {counts.forgotten:,} forgotten")
     if more:
         print(f"more: --after {found[-1].ordinal}")
@@ -137,7 +131,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _list_gateways(arguments: argparse.Namespace) -> int:
-    with closing(configuration_of(arguments).store.open_beside()) as store:
+    with closing(common.configuration_of(arguments).store.open_beside()) as store:
         found = store.register.gateways(arguments.after or 0, arguments.limit)
     rows = [
         (one.gateway_id.hex(), one.number, one.state.name.lower(), one.members) for one in found
@@ -146,13 +140,13 @@ def _list_gateways(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"gateways": [dict(zip(heads, row, strict=True)) for row in rows]})
         return 0
-    print_table(heads, [tuple(map(str, row)) for row in rows])
+    common.print_table(heads, [tuple(map(str, row)) for row in rows])
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    with closing(configuration_of(arguments).store.open_beside()) as store:
-        found = store.register.show(read_id(arguments.id))
+    with closing(common.configuration_of(arguments).store.open_beside()) as store:
+        found = store.register.show(common.read_id(arguments.id))
     if arguments.json:
         print_json(_entry(found))
         return 0
@@ -168,7 +162,7 @@ def _silence(arguments: argparse.Namespace) -> int:
 
     if arguments.csv and arguments.json:
         raise Failure(2, "usage", "--csv: expected no --json with it, got both")
-    found = read_silence(configuration_of(arguments))
+    found = read_silence(common.configuration_of(arguments))
     if arguments.json:
         print_json(found.to_json())
         return 0
@@ -176,7 +170,7 @@ def _silence(arguments: argparse.Namespace) -> int:
     if arguments.csv:
         sys.stdout.write(found.to_csv())
         return 0
-    print_table(SILENCE_COLUMNS, [_silence_row(row) for row in rows])
+    common.print_table(SILENCE_COLUMNS, [_silence_row(row) for row in rows])
     return 0
 
 
@@ -210,10 +204,10 @@ def _changed(
 ) -> int:
     from askance_aggregator.store.register import DeviceSelection
 
-    which = DeviceSelection(tuple(map(read_id, arguments.ids)), tuple(arguments.tag))
+    which = DeviceSelection(tuple(map(common.read_id, arguments.ids)), tuple(arguments.tag))
     with (
-        closing(configuration_of(arguments).store.open_beside()) as store,
-        recorded(store, f"device {command}", str(which)) as noted,
+        closing(common.configuration_of(arguments).store.open_beside()) as store,
+        common.recorded(store, f"device {command}", str(which)) as noted,
     ):
         done = change(store.register, which)
         noted.changed = done.total
@@ -235,8 +229,8 @@ def _entry(entry: DeviceEntry) -> dict[str, Any]:
         "state": entry.state.name.lower(),
         "tags": list(entry.tags),
         "gateway": entry.gateway.hex() or None,
-        "enrolled_day": day_text(entry.enrolled_day),
-        "seen_day": day_text(entry.seen_day),
+        "enrolled_day": common.day_text(entry.enrolled_day),
+        "seen_day": common.day_text(entry.seen_day),
         "software": entry.software or None,
     }
 

@@ -18,14 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.aggregator.common import (
-    add_command,
-    add_configured_store,
-    add_token_terms,
-    configuration_of,
-    issued_token,
-    recorded,
-)
+from askance.cli.aggregator import common
 from askance.cli.arguments import count
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
@@ -51,7 +44,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     from askance_client.cli.device import add_settings
 
-    provision = add_command(
+    provision = common.add_command(
         commands,
         "provision",
         _provision,
@@ -59,11 +52,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description=_MAKES,
     )
     provision.add_argument("site", metavar="SITE", help="the site's name, as in file names")
-    add_configured_store(provision)
+    common.add_configured_store(provision)
     provision.add_argument(
         "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
     )
-    add_token_terms(provision)
+    common.add_token_terms(provision)
     provision.add_argument(
         "--out",
         type=Path,
@@ -85,8 +78,8 @@ def _provision(arguments: argparse.Namespace) -> int:
         raise Failure(
             2, "bad-input", f"{out}: expected a new folder or archive, got one that exists"
         )
-    configuration = configuration_of(arguments)
-    token, tags = issued_token(arguments, configuration), (f"site={site}", *arguments.tag)
+    configuration = common.configuration_of(arguments)
+    token, tags = common.issued_token(arguments, configuration), (f"site={site}", *arguments.tag)
     files = _settings(arguments, configuration)
     files["token"] = f"{token.text}\n".encode()
     device = tomllib.loads(files["device.toml"].decode())
@@ -109,7 +102,7 @@ def _provision(arguments: argparse.Namespace) -> int:
     files |= {"README.md": readme.encode(), _UNIT: texts.joinpath(_UNIT).read_bytes()}
     with (
         closing(configuration.store.open_beside()) as store,
-        recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
+        common.recorded(store, "provision", f"site {site}: {counted(token.devices, 'device')}"),
     ):
         keep = partial(
             store.register.keep_token, token.token_id, token.devices, token.ends_unix_s, tags

@@ -8,18 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.aggregator.common import (
-    add_command,
-    add_configuration,
-    add_store,
-    add_token_terms,
-    configuration_of,
-    day_text,
-    issued_token,
-    print_table,
-    read_id,
-    recorded,
-)
+from askance.cli.aggregator import common
 from askance.cli.arguments import add_out, check_new, count
 from askance.cli.output import Failure, print_json, print_written
 from askance.cli.progress import working
@@ -39,14 +28,14 @@ _REVOKES = "Refuses an enrolment token from now on. Devices that it has enrolled
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    token = add_command(
+    token = common.add_command(
         commands,
         "token",
         _token,
         summary="make a token that enrols devices",
         description=_PRINTS,
     )
-    add_configuration(token)
+    common.add_configuration(token)
     token.add_argument(
         "--devices",
         type=count,
@@ -54,14 +43,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="N",
         help="number of devices that the token enrols; default 1",
     )
-    add_store(token)
-    add_token_terms(token)
+    common.add_store(token)
+    common.add_token_terms(token)
     add_out(
         token, "FILE", "writes the token to a new file, readable by its owner only, not to stdout"
     )
     below = token.add_subparsers(dest="token_command", metavar="COMMAND")
-    lists = add_command(below, "list", _list, summary="list enrolment tokens", description=_LISTS)
-    revokes = add_command(
+    lists = common.add_command(
+        below, "list", _list, summary="list enrolment tokens", description=_LISTS
+    )
+    revokes = common.add_command(
         below, "revoke", _revoke, summary="refuse an enrolment token", description=_REVOKES
     )
     for parser in (lists, revokes):
@@ -76,12 +67,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _token(arguments: argparse.Namespace) -> int:
     check_new(arguments)
-    configuration = configuration_of(arguments)
-    token = issued_token(arguments, configuration)
+    configuration = common.configuration_of(arguments)
+    token = common.issued_token(arguments, configuration)
     with (
         working("writing the token to the store"),
         closing(configuration.store.open_beside()) as store,
-        recorded(store, "token", counted(token.devices, "device")),
+        common.recorded(store, "token", counted(token.devices, "device")),
     ):
         store.register.keep_token(token.token_id, token.devices, token.ends_unix_s, arguments.tag)
     if arguments.out is not None:
@@ -119,7 +110,7 @@ def _write(path: Path, text: str) -> None:
 def _list(arguments: argparse.Namespace) -> int:
     from askance_aggregator.clock import system_now_s
 
-    with closing(configuration_of(arguments).store.open_beside()) as store:
+    with closing(common.configuration_of(arguments).store.open_beside()) as store:
         found = store.register.tokens()
     now_s = system_now_s()
     entries = [
@@ -128,7 +119,7 @@ def _list(arguments: argparse.Namespace) -> int:
             "state": _state(one, now_s),
             "devices": one.devices,
             "limit": one.limit,
-            "ends": None if one.ends_unix_s is None else day_text(one.ends_unix_s // 86_400),
+            "ends": None if one.ends_unix_s is None else common.day_text(one.ends_unix_s // 86_400),
             "tags": list(one.tags),
         }
         for one in found
@@ -137,7 +128,7 @@ def _list(arguments: argparse.Namespace) -> int:
         print_json({"tokens": entries})
         return 0
     rows = [[_cell(cell) for cell in one.values()] for one in entries]
-    print_table(("id", "state", "devices", "limit", "ends", "tags"), rows)
+    common.print_table(("id", "state", "devices", "limit", "ends", "tags"), rows)
     return 0
 
 
@@ -156,10 +147,10 @@ def _state(token: TokenEntry, now_s: int) -> str:
 
 def _revoke(arguments: argparse.Namespace) -> int:
     with (
-        closing(configuration_of(arguments).store.open_beside()) as store,
-        recorded(store, "token revoke", "1 token"),
+        closing(common.configuration_of(arguments).store.open_beside()) as store,
+        common.recorded(store, "token revoke", "1 token"),
     ):
-        store.register.revoke_token(read_id(arguments.id))
+        store.register.revoke_token(common.read_id(arguments.id))
     if arguments.json:
         print_json({"revoked": arguments.id})
     else:

@@ -15,24 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from askance.console.charts.axes import chart, element, nice_step
-from askance_aggregator.learners import EstimateRow, Presentation
-from askance_aggregator.learners.shapes import (
-    Branch,
-    Centres,
-    Coefficients,
-    Components,
-    DistributionFunction,
-    Effect,
-    FrequentValues,
-    Intervals,
-    NoShape,
-    ResultShape,
-    RuleList,
-    Tables,
-    TimeSeries,
-    Tree,
-    TwoWayTable,
-)
+from askance_aggregator.learners import EstimateRow, Presentation, shapes
 from askance_aggregator.reports.report import Grid
 from askance_client.printable import printable
 
@@ -115,7 +98,7 @@ _PLOT = 240  # height of a plane of points
 _LEAST, _GREATEST = 4.0, 16.0  # radius of the lightest and of the heaviest centre
 
 
-def nodes(root: Branch) -> Iterator[tuple[int, str, Branch]]:
+def nodes(root: shapes.Branch) -> Iterator[tuple[int, str, shapes.Branch]]:
     """Yield the nodes of a tree with their depth and the branch that leads there, parents first."""
     waiting = [(0, "", root)]
     while waiting:
@@ -125,7 +108,7 @@ def nodes(root: Branch) -> Iterator[tuple[int, str, Branch]]:
         waiting += [(depth + 1, side, child) for side, child in sides][::-1]
 
 
-def tree_chart(title: str, root: Branch) -> Markup:
+def tree_chart(title: str, root: shapes.Branch) -> Markup:
     """Return a tree from the left: a line per node, its children below it and further right."""
     parts: list[Markup] = []
     parents: dict[int, float] = {}
@@ -187,7 +170,7 @@ def signed_bars(title: str, names: Sequence[str], values: Sequence[float], below
     return chart(title, WIDTH, height, *parts)
 
 
-def cells_chart(title: str, table: TwoWayTable, highest: float) -> Markup:
+def cells_chart(title: str, table: shapes.TwoWayTable, highest: float) -> Markup:
     """Return a two-way table as cells, the fuller the greater, each with its share in percent."""
     across, up = table.column_labels[:_MAX_CELLS], table.row_labels[:_MAX_CELLS]
     wide = (_WIDE - LEFT - RIGHT) / max(len(across), 1)
@@ -279,7 +262,9 @@ class HypothesisPicture:
 _ROWS = Grid()  # the presentation's own rows
 
 
-def picture_of(shape: ResultShape | None, presentation: Presentation) -> HypothesisPicture | None:
+def picture_of(
+    shape: shapes.ResultShape | None, presentation: Presentation
+) -> HypothesisPicture | None:
     """Return the picture of a shape; None: it has none, and its lines of text stand alone.
 
     A hypothesis without a shape of its own is drawn by its estimates, if it has any. A model that
@@ -287,7 +272,7 @@ def picture_of(shape: ResultShape | None, presentation: Presentation) -> Hypothe
     """
     if presentation.constant:
         return None
-    draw = PICTURES.get(type(shape or Intervals()))
+    draw = PICTURES.get(type(shape or shapes.Intervals()))
     return None if draw is None else draw(shape, presentation)
 
 
@@ -297,7 +282,7 @@ def picture_of_json(learner: str, data: Any) -> HypothesisPicture | None:
     return None if draw is None else draw(data)
 
 
-def _intervals(_: ResultShape, presentation: Presentation) -> HypothesisPicture | None:
+def _intervals(_: shapes.ResultShape, presentation: Presentation) -> HypothesisPicture | None:
     rows = list(presentation.rows)
     if presentation.ranked:
         rows.sort(key=lambda row: (row.group, -row.shown))
@@ -313,7 +298,7 @@ def _intervals(_: ResultShape, presentation: Presentation) -> HypothesisPicture 
     return HypothesisPicture((drawn,), _ROWS, title)
 
 
-def _effect(shape: Effect, presentation: Presentation) -> HypothesisPicture | None:
+def _effect(shape: shapes.Effect, presentation: Presentation) -> HypothesisPicture | None:
     if not presentation.rows:
         return None
     title = f"{shape.heading}: {shape.unit}"
@@ -327,7 +312,7 @@ def _effect(shape: Effect, presentation: Presentation) -> HypothesisPicture | No
     return HypothesisPicture((drawn,), _ROWS, title)
 
 
-def _frequent(shape: FrequentValues, presentation: Presentation) -> HypothesisPicture | None:
+def _frequent(shape: shapes.FrequentValues, presentation: Presentation) -> HypothesisPicture | None:
     if not presentation.rows:
         return None
     rows = sorted(presentation.rows, key=lambda row: -row.shown)
@@ -341,7 +326,7 @@ def _frequent(shape: FrequentValues, presentation: Presentation) -> HypothesisPi
     return HypothesisPicture((drawn,), _ROWS, title)
 
 
-def _tables(shape: Tables, _: Presentation) -> HypothesisPicture:
+def _tables(shape: shapes.Tables, _: Presentation) -> HypothesisPicture:
     shown = shape.tables[:_MAX_TABLES]
     highest = max((value for table in shown for row in table.values for value in row), default=1.0)
     charts = [
@@ -352,7 +337,7 @@ def _tables(shape: Tables, _: Presentation) -> HypothesisPicture:
 
 
 def _distribution(
-    shape: DistributionFunction, presentation: Presentation
+    shape: shapes.DistributionFunction, presentation: Presentation
 ) -> HypothesisPicture | None:
     if any(point.value_low < point.value_high for point in shape.points):
         return _quantiles(shape)
@@ -363,7 +348,7 @@ def _distribution(
     return HypothesisPicture((interval_chart(title, drawn, shares=True),), _ROWS, title)
 
 
-def _quantiles(shape: DistributionFunction) -> HypothesisPicture:
+def _quantiles(shape: shapes.DistributionFunction) -> HypothesisPicture:
     """Return the values between which each quantile lies; the shares are known."""
     grid = Grid(["Share of users", "Value from", "Value to"])
     rows = []
@@ -383,7 +368,7 @@ def _spread(rows: Sequence[EstimateRow]) -> tuple[Sequence[EstimateRow], str]:
     return drawn, "" if step == 1 else f"; {len(drawn)} of {len(rows):,} are drawn"
 
 
-def _centres(shape: Centres, _: Presentation) -> HypothesisPicture:
+def _centres(shape: shapes.Centres, _: Presentation) -> HypothesisPicture:
     flat = len(shape.names) < 2
     points = [
         (centre[0], weight if flat else centre[1], weight)
@@ -397,14 +382,14 @@ def _centres(shape: Centres, _: Presentation) -> HypothesisPicture:
     return HypothesisPicture((plane_chart(title, names, points),), grid)
 
 
-def _tree(shape: Tree, _: Presentation) -> HypothesisPicture:
+def _tree(shape: shapes.Tree, _: Presentation) -> HypothesisPicture:
     grid = Grid(["Depth", "Branch", "Node", "Detail"], left=("Branch", "Node", "Detail"))
     for depth, edge, node in nodes(shape.root):
         grid.add_row(str(depth), edge or "–", node.text, node.detail or "–")
     return HypothesisPicture((tree_chart(f"Decision tree for {shape.label}", shape.root),), grid)
 
 
-def _rules(shape: RuleList, _: Presentation) -> HypothesisPicture:
+def _rules(shape: shapes.RuleList, _: Presentation) -> HypothesisPicture:
     grid = Grid(["Condition", shape.label], left=("Condition", shape.label))
     for condition, outcome, _index in shape.rules:
         grid.add_row(condition, outcome)
@@ -414,7 +399,7 @@ def _rules(shape: RuleList, _: Presentation) -> HypothesisPicture:
     return HypothesisPicture((drawn,), grid)
 
 
-def _coefficients(shape: Coefficients, _: Presentation) -> HypothesisPicture:
+def _coefficients(shape: shapes.Coefficients, _: Presentation) -> HypothesisPicture:
     order = sorted(range(len(shape.values)), key=lambda place: -abs(shape.values[place]))
     names = [shape.names[place] for place in order]
     values = [shape.values[place] for place in order]
@@ -426,7 +411,7 @@ def _coefficients(shape: Coefficients, _: Presentation) -> HypothesisPicture:
     return HypothesisPicture((drawn,), grid)
 
 
-def _components(shape: Components, _: Presentation) -> HypothesisPicture:
+def _components(shape: shapes.Components, _: Presentation) -> HypothesisPicture:
     names = [f"component {place + 1}" for place in range(len(shape.explained))]
     grid = Grid(["Component", "Part of the variance", *shape.names], left=("Component",))
     for name, part, loadings in zip(names, shape.explained, shape.loadings, strict=True):
@@ -451,23 +436,23 @@ def _of(number: int) -> str:
     return f", the first {MAX_ROWS} of {number:,}" if number > MAX_ROWS else ""
 
 
-PICTURES: Mapping[type[ResultShape], Callable[[Any, Presentation], HypothesisPicture | None]] = (
-    MappingProxyType(
-        {
-            Centres: _centres,
-            Coefficients: _coefficients,
-            Components: _components,
-            DistributionFunction: _distribution,
-            Effect: _effect,
-            FrequentValues: _frequent,
-            Intervals: _intervals,
-            NoShape: _intervals,
-            RuleList: _rules,
-            Tables: _tables,
-            TimeSeries: lambda shape, presentation: _time_series(presentation),
-            Tree: _tree,
-        }
-    )
+PICTURES: Mapping[
+    type[shapes.ResultShape], Callable[[Any, Presentation], HypothesisPicture | None]
+] = MappingProxyType(
+    {
+        shapes.Centres: _centres,
+        shapes.Coefficients: _coefficients,
+        shapes.Components: _components,
+        shapes.DistributionFunction: _distribution,
+        shapes.Effect: _effect,
+        shapes.FrequentValues: _frequent,
+        shapes.Intervals: _intervals,
+        shapes.NoShape: _intervals,
+        shapes.RuleList: _rules,
+        shapes.Tables: _tables,
+        shapes.TimeSeries: lambda shape, presentation: _time_series(presentation),
+        shapes.Tree: _tree,
+    }
 )
 """Drawing of each shape that a study's result can have; a test on rows of users is none."""
 

@@ -18,17 +18,7 @@ from askance.console.link import permitted
 from askance.console.live import Regions, live_response
 from askance.console.routes import ConsoleRoute, Endpoint, Visit
 from askance.console.study_record import RoundRecord, StudyRecord, record_of, shown_export
-from askance_aggregator.analyst import (
-    CallRefused,
-    StudyEvent,
-    StudyExport,
-    StudyHandle,
-    Verification,
-    VerificationFailed,
-    epochs_of,
-    state_of,
-    verify_export,
-)
+from askance_aggregator import analyst
 from askance_aggregator.learners import Presentation
 from askance_aggregator.names import with_own_names
 from askance_aggregator.reports.figures import estimate_texts, level_text
@@ -56,10 +46,10 @@ _MAX_NUMBER = 1 << 32  # of an epoch, or of a round
 _DIGEST_DIGITS = 64
 _ROWS = 200  # of a result's table; the export has all
 ROUNDS = 50  # of one page
-_CHANGES: Mapping[str, Callable[[StudyHandle], StudyState]] = {
-    "cancel": StudyHandle.cancel,
-    "pause": StudyHandle.pause,
-    "resume": StudyHandle.resume,
+_CHANGES: Mapping[str, Callable[[analyst.StudyHandle], StudyState]] = {
+    "cancel": analyst.StudyHandle.cancel,
+    "pause": analyst.StudyHandle.pause,
+    "resume": analyst.StudyHandle.resume,
 }
 
 
@@ -103,7 +93,7 @@ class StudyView:
     """
 
     id: str
-    event: StudyEvent
+    event: analyst.StudyEvent
     epoch: int = 0
     record: StudyRecord | None = None
     content: Mapping[str, Any] | None = None
@@ -142,7 +132,7 @@ class StudyView:
     @property
     def state(self) -> str:
         """State for readers."""
-        name = state_of(self.event).name.lower()
+        name = analyst.state_of(self.event).name.lower()
         return self.event.reason if name == "open" and self.event.reason else name
 
     @property
@@ -158,12 +148,12 @@ class StudyView:
     @property
     def is_open(self) -> bool:
         """Return whether it may be asked on."""
-        return state_of(self.event) is StudyState.OPEN
+        return analyst.state_of(self.event) is StudyState.OPEN
 
     @property
     def epochs(self) -> EpochStatus | None:
         """Epochs of a repeated study; None: it collects once."""
-        return epochs_of(self.event)
+        return analyst.epochs_of(self.event)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -189,7 +179,7 @@ async def _live(visit: Visit) -> Response:
 
 
 def _following(
-    visit: Visit, handle: StudyHandle, role: str | None
+    visit: Visit, handle: analyst.StudyHandle, role: str | None
 ) -> tuple[Regions, Callable[[], bool]]:
     """Return the regions of an open study, and whether it has ended."""
     # Its record is read, and its result drawn, again when a round has opened or closed since a
@@ -215,13 +205,13 @@ def _following(
     return regions, lambda: view is not None and not view.is_open
 
 
-def _stage(event: StudyEvent) -> tuple[object, ...]:
+def _stage(event: analyst.StudyEvent) -> tuple[object, ...]:
     """Return what changes when a round opens or closes."""
-    return event.state, event.round, event.asked > 0, event.reason, epochs_of(event)
+    return event.state, event.round, event.asked > 0, event.reason, analyst.epochs_of(event)
 
 
 async def _view(
-    visit: Visit, handle: StudyHandle, shown: ShownPart, sees_result: bool
+    visit: Visit, handle: analyst.StudyHandle, shown: ShownPart, sees_result: bool
 ) -> StudyView:
     """Call the aggregator for a study: for its state and its export at the same time."""
     if not sees_result:
@@ -234,12 +224,15 @@ async def _view(
 
 
 def _view_of(
-    handle: StudyHandle, event: StudyEvent, own: StudyExport, shown: ShownPart
+    handle: analyst.StudyHandle,
+    event: analyst.StudyEvent,
+    own: analyst.StudyExport,
+    shown: ShownPart,
 ) -> StudyView:
     """Return what the page shows; the epochs of a repeated study are fetched."""
     export, content = _as_sent(lambda: shown_export(handle, event, own, shown.epoch))
     record = _as_sent(lambda: record_of(export, event, content))
-    epochs = epochs_of(event)
+    epochs = analyst.epochs_of(event)
     number = 0 if epochs is None else export.epoch - epochs.repeat.first + 1
     return StudyView(handle.id, event, number, record, content, shown=shown)
 
@@ -248,7 +241,7 @@ def _kept(read: Callable[[], T]) -> T | None:
     """Return what is read of a study's record; None: its result was deleted, perhaps just now."""
     try:
         return read()
-    except CallRefused as error:
+    except analyst.CallRefused as error:
         if error.reason != "results-deleted":
             raise
         return None
@@ -347,7 +340,7 @@ async def _plan(visit: Visit) -> Response:
     view = await _view(visit, _handle(visit), ShownPart.of(visit), True)
     record = view.record
     if record is None:
-        raise CallRefused("results-deleted", "study: expected its record, got it deleted")
+        raise analyst.CallRefused("results-deleted", "study: expected its record, got it deleted")
     planned = (await visit.call(record.plan)).to_json()
     happened, rounds = {one.number: one for one in record.rounds}, planned["rounds"]
     first = max(view.shown.first, 1)
@@ -371,8 +364,8 @@ async def _verify(visit: Visit) -> Response:
     """Fetch the export and replay it on this machine, as `askance study verify` does."""
     handle = _handle(visit)
     try:
-        found: Verification | None = await visit.call(_verified, handle)
-    except VerificationFailed as error:
+        found: analyst.Verification | None = await visit.call(_verified, handle)
+    except analyst.VerificationFailed as error:
         return await visit.page("study_verified.html", id=handle.id, found=None, problem=str(error))
     return await visit.page("study_verified.html", id=handle.id, found=found, problem="")
 
@@ -385,7 +378,7 @@ async def _export(visit: Visit) -> Response:
     return Response(data, media_type="application/json", headers={"content-disposition": name})
 
 
-def _exported(handle: StudyHandle) -> bytes:
+def _exported(handle: analyst.StudyHandle) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "export.json")
         handle.export(path)
@@ -400,11 +393,11 @@ async def _table(visit: Visit) -> Response:
     return Response(data, media_type="text/csv", headers={"content-disposition": name})
 
 
-def _tabled(handle: StudyHandle) -> bytes:
+def _tabled(handle: analyst.StudyHandle) -> bytes:
     """Return the rows of a study, or of all ended epochs, as CSV."""
     event = handle.status()
     repeats = event.HasField("epochs")
-    if not repeats and state_of(event) is StudyState.OPEN:
+    if not repeats and analyst.state_of(event) is StudyState.OPEN:
         raise InvalidParameter("result: expected a study that has ended, got an open one")
     rows = (handle.series() if repeats else handle.result()).to_rows()
     with tempfile.TemporaryDirectory() as folder:
@@ -413,11 +406,11 @@ def _tabled(handle: StudyHandle) -> bytes:
         return path.read_bytes()
 
 
-def _verified(handle: StudyHandle) -> Verification:
+def _verified(handle: analyst.StudyHandle) -> analyst.Verification:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "export.json")
         handle.export(path)
-        return verify_export(path)
+        return analyst.verify_export(path)
 
 
 def _change(name: str) -> Callable[[Visit], Awaitable[Response]]:
@@ -446,7 +439,7 @@ async def _refuse(visit: Visit) -> Response:
     return visit.redirect(f"/studies/{handle.id}", f"The study is {state.name.lower()}.")
 
 
-def _handle(visit: Visit) -> StudyHandle:
+def _handle(visit: Visit) -> analyst.StudyHandle:
     """Return the study that the address names."""
     text = visit.request.path_params["digest"]
     if len(text) != _DIGEST_DIGITS:  # a shorter one would be looked up in a call that blocks
@@ -477,8 +470,8 @@ def _by_prefix(endpoint: Endpoint) -> Endpoint:
     return redirected
 
 
-def _no_study(message: str) -> CallRefused:
-    return CallRefused("unknown-study", message)
+def _no_study(message: str) -> analyst.CallRefused:
+    return analyst.CallRefused("unknown-study", message)
 
 
 async def _role(visit: Visit) -> str | None:

@@ -10,6 +10,7 @@ import string
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance_client import toml_tables
 from askance_client.accounting import parse_epsilon
 from askance_client.addresses import Address
 from askance_client.cli.counters import OwnCounter, a_counter
@@ -20,15 +21,6 @@ from askance_client.ledger import MAX_ANSWERS, SECONDS_PER_DAY
 from askance_client.messages import DEFAULT_ANSWERS, MAX_EVERY_DAYS
 from askance_client.owner.consents import CONSENT_WAIT_S, MAX_DAYS, ConsentRule
 from askance_client.printable import value_text
-from askance_client.toml_tables import (
-    TomlTable,
-    a_number_of_days,
-    a_text,
-    a_word,
-    texts,
-    true_or_false,
-    within,
-)
 
 _KEY_BYTES = 32
 _MAX_CONNECTIONS = 256
@@ -76,26 +68,28 @@ def read_configuration(path: Path) -> DeviceConfiguration:
     """The configuration in a file."""
     if not path.is_file():
         raise InvalidParameter(f"{path}: expected a configuration, got no file (init makes one)")
-    return configuration_in(TomlTable.of_file(path), path)
+    return configuration_in(toml_tables.TomlTable.of_file(path), path)
 
 
-def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
+def configuration_in(given: toml_tables.TomlTable, path: Path) -> DeviceConfiguration:
     """The configuration in a table that stands, or is to stand, in a file."""
     folder = path.parent
     address = given.need("aggregator", an_address)
-    ca, token = given.get("ca", a_text), given.get("token_file", a_text)
-    counter = given.get("counter", lambda value: a_counter(a_text(value), folder))
-    plaintext = given.get("plaintext", true_or_false) or False
+    ca, token = given.get("ca", toml_tables.a_text), given.get("token_file", toml_tables.a_text)
+    counter = given.get("counter", lambda value: a_counter(toml_tables.a_text(value), folder))
+    plaintext = given.get("plaintext", toml_tables.true_or_false) or False
     policy = given.need_table("policy")
     allowed = _policy(policy)
     rule = policy.get("consent", _rule) or ConsentRule.PINNED
-    consent_days = policy.get("consent_days", within(1, MAX_DAYS))
-    consent_wait_s = policy.get("consent_wait_s", within(1, _MAX_WAIT_S)) or CONSENT_WAIT_S
+    consent_days = policy.get("consent_days", toml_tables.within(1, MAX_DAYS))
+    consent_wait_s = (
+        policy.get("consent_wait_s", toml_tables.within(1, _MAX_WAIT_S)) or CONSENT_WAIT_S
+    )
     source = record_settings(given.need_table("records"), folder)
-    run = given.table("run") or TomlTable({}, "")
-    release_ms = run.get("release_ms", within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
-    connections = run.get("connections", within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
-    longest = run.get("longest_wait_s", within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
+    run = given.table("run") or toml_tables.TomlTable({}, "")
+    release_ms = run.get("release_ms", toml_tables.within(_LEAST_RELEASE_MS, _MAX_RELEASE_MS))
+    connections = run.get("connections", toml_tables.within(1, _MAX_CONNECTIONS)) or _CONNECTIONS
+    longest = run.get("longest_wait_s", toml_tables.within(1, _MAX_WAIT_S)) or _LONGEST_WAIT_S
     given.finish()
     if ca is not None and plaintext:
         raise InvalidParameter(
@@ -122,7 +116,7 @@ def configuration_in(given: TomlTable, path: Path) -> DeviceConfiguration:
 
 def an_address(value: object) -> Address:
     """Read the HOST:PORT of an aggregator."""
-    address = Address.of(a_text(value))
+    address = Address.of(toml_tables.a_text(value))
     if address.port == 0:
         raise InvalidParameter("expected a port of 1 or more, got 0")
     return address
@@ -130,7 +124,7 @@ def an_address(value: object) -> Address:
 
 def an_analyst(value: object) -> bytes:
     """An Ed25519 public key, as hexadecimal digits."""
-    text = a_text(value)
+    text = toml_tables.a_text(value)
     if len(text) != 2 * _KEY_BYTES or not set(text) <= set(string.hexdigits):
         raise InvalidParameter(
             f"expected a public key of {2 * _KEY_BYTES} hexadecimal digits,"
@@ -153,13 +147,13 @@ def a_budget(value: object) -> int:
 
 def a_refresh(value: object) -> int | None:
     """The shortest epoch of studies that collect again, as "30d"; "never": none may."""
-    text = a_text(value)
-    return None if text == "never" else a_number_of_days(text)
+    text = toml_tables.a_text(value)
+    return None if text == "never" else toml_tables.a_number_of_days(text)
 
 
-def _policy(table: TomlTable) -> Policy:
+def _policy(table: toml_tables.TomlTable) -> Policy:
     analysts = frozenset(table.need("analysts", _analysts))
-    fields = table.get("fields", texts)
+    fields = table.get("fields", toml_tables.texts)
     return Policy(
         analysts,
         table.need("life_epsilon", a_budget),
@@ -168,18 +162,19 @@ def _policy(table: TomlTable) -> Policy:
         None if fields is None else frozenset(fields),
         table.get("refresh", a_refresh),
         table.get("window_epsilon", a_budget),
-        table.get("window_days", within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
-        table.get("study_answers", within(1, MAX_ANSWERS)) or DEFAULT_ANSWERS,
-        (table.get("study_seconds", within(1, SECONDS_PER_DAY)) or STUDY_SECONDS) * WEIGHT_PER_S,
+        table.get("window_days", toml_tables.within(1, MAX_EVERY_DAYS)) or _WINDOW_DAYS,
+        table.get("study_answers", toml_tables.within(1, MAX_ANSWERS)) or DEFAULT_ANSWERS,
+        (table.get("study_seconds", toml_tables.within(1, SECONDS_PER_DAY)) or STUDY_SECONDS)
+        * WEIGHT_PER_S,
     )
 
 
 def _rule(value: object) -> ConsentRule:
-    return ConsentRule(a_word(value, (rule.value for rule in ConsentRule)))
+    return ConsentRule(toml_tables.a_word(value, (rule.value for rule in ConsentRule)))
 
 
 def _analysts(value: object) -> list[bytes]:
-    keys = [an_analyst(text) for text in texts(value)]
+    keys = [an_analyst(text) for text in toml_tables.texts(value)]
     if not keys:
         raise InvalidParameter("expected the public key of one analyst or more, got none")
     return keys

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from askance_client import service
 from askance_client.cli.configuration import DeviceConfiguration
 from askance_client.cli.home import DeviceHome
 from askance_client.errors import InvalidParameter
@@ -20,16 +21,6 @@ from askance_client.records import (
     Several,
     binding,
     schema_from_toml,
-)
-from askance_client.service import (
-    AggregatorAccess,
-    Enrolment,
-    Identity,
-    Member,
-    Secret,
-    steady_ms,
-    system_now_ms,
-    time_limit_ms,
 )
 
 
@@ -82,14 +73,14 @@ class MemberRoster:
 
     def at_work(
         self,
-        secret: Secret,
+        secret: service.Secret,
         file: LedgerFile,
         coins: Coins,
         on_failure: Callable[[Exception], None],
-    ) -> list[Member]:
+    ) -> list[service.Member]:
         """Return the members of a gateway."""
         return [
-            Member(
+            service.Member(
                 name,
                 identity,
                 self.record(place, coins, on_failure),
@@ -101,23 +92,26 @@ class MemberRoster:
         ]
 
 
-def identities_of(secret: Secret, names: Sequence[str]) -> Iterator[Identity]:
+def identities_of(secret: service.Secret, names: Sequence[str]) -> Iterator[service.Identity]:
     """Derive the identities of members, or of a single device."""
     for name in names:
         yield secret.device() if name == ALONE else secret.member(name)
 
 
-def gateway_identity(secret: Secret, names: Sequence[str]) -> Identity | None:
+def gateway_identity(secret: service.Secret, names: Sequence[str]) -> service.Identity | None:
     """Derive the identity of a gateway of these members; None for a single device."""
     return None if tuple(names) == (ALONE,) else secret.gateway()
 
 
 def enrolment_of(
-    home: DeviceHome, names: Sequence[str], connection: AggregatorAccess, token: bytes | None
-) -> Enrolment:
+    home: DeviceHome,
+    names: Sequence[str],
+    connection: service.AggregatorAccess,
+    token: bytes | None,
+) -> service.Enrolment:
     """Return the enrolment of a folder's members (see `Enrolment`)."""
     secret = home.secret()
-    return Enrolment(
+    return service.Enrolment(
         home.enrolment_path,
         connection.open_side,
         list(identities_of(secret, names)),
@@ -140,7 +134,9 @@ def read_people(configuration: DeviceConfiguration) -> MemberRoster:
 
 def open_records(configuration: DeviceConfiguration) -> RecordSource:
     """Make the source that a configuration names; nothing is read."""
-    limits = ReadLimits(time_limit_ms(configuration.release_ms), steady_ms, system_now_ms)
+    limits = ReadLimits(
+        service.time_limit_ms(configuration.release_ms), service.steady_ms, service.system_now_ms
+    )
     return configuration.records.source(limits)
 
 

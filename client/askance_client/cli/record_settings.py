@@ -8,29 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from askance_client import records
 from askance_client.errors import InvalidParameter
 from askance_client.printable import nearest_text, value_text
-from askance_client.records import (
-    KINDS,
-    AllRows,
-    ByColumn,
-    ByNumber,
-    Naming,
-    OneRow,
-    Origin,
-    ReadLimits,
-    RecordSource,
-    Several,
-    SourceSettings,
-    an_endpoint,
-    kind_of_path,
-    open_source,
-)
 from askance_client.toml_tables import TomlTable, a_text, a_word, texts, true_or_false, within
 
 T = TypeVar("T")
 _MAX_ROW = (1 << 31) - 1
-_FILES = [name for name, kind in KINDS.items() if kind.key == "data"]
+_FILES = [name for name, kind in records.KINDS.items() if kind.key == "data"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +31,15 @@ class RecordSettings:
 
     folder: Path
     schema: Path
-    origin: Origin
-    naming: Naming | None
-    several: Several
+    origin: records.Origin
+    naming: records.Naming | None
+    several: records.Several
     columns: Mapping[str, str]
 
-    def source(self, limits: ReadLimits) -> RecordSource:
+    def source(self, limits: records.ReadLimits) -> records.RecordSource:
         """Make the source; nothing is read."""
-        return open_source(
-            self.origin, SourceSettings(self.folder, self.naming, self.several, limits)
+        return records.open_source(
+            self.origin, records.SourceSettings(self.folder, self.naming, self.several, limits)
         )
 
 
@@ -63,27 +48,29 @@ def record_settings(table: TomlTable, folder: Path) -> RecordSettings:
     schema = folder.joinpath(table.need("schema", a_text))
     origin = _origin(table)
     naming = _naming(table, origin)
-    several = table.get("several", a_rule) or Several.REFUSE
+    several = table.get("several", a_rule) or records.Several.REFUSE
     columns = table.get("fields", _a_field_map) or {}
     return RecordSettings(folder, schema, origin, naming, several, columns)
 
 
-def an_origin(text: str) -> Origin:
+def an_origin(text: str) -> records.Origin:
     """Read KIND:WHERE, as of the option `--records`; a query is set elsewhere."""
     word, separator, where = text.partition(":")
-    if word not in KINDS or not separator or not where:
+    if word not in records.KINDS or not separator or not where:
         raise InvalidParameter(
-            f"expected KIND:WHERE with one of {', '.join(KINDS)}, got {value_text(text)}"
-            f"{nearest_text(word, KINDS)}"
+            f"expected KIND:WHERE with one of {', '.join(records.KINDS)}, got {value_text(text)}"
+            f"{nearest_text(word, records.KINDS)}"
         )
-    if KINDS[word].key == "command":
-        return Origin(word, command_words(where))
-    return Origin(word, (an_endpoint(text) if KINDS[word].key == "url" else where,))
+    if records.KINDS[word].key == "command":
+        return records.Origin(word, command_words(where))
+    return records.Origin(
+        word, (records.an_endpoint(text) if records.KINDS[word].key == "url" else where,)
+    )
 
 
-def a_rule(value: object) -> Several:
+def a_rule(value: object) -> records.Several:
     """Read the rule for several records of one member."""
-    return Several(a_word(value, (rule.value for rule in Several)))
+    return records.Several(a_word(value, (rule.value for rule in records.Several)))
 
 
 def command_words(text: str) -> tuple[str, ...]:
@@ -99,7 +86,7 @@ def command_words(text: str) -> tuple[str, ...]:
     return words
 
 
-def _origin(table: TomlTable) -> Origin:
+def _origin(table: TomlTable) -> records.Origin:
     places: dict[str, tuple[str, ...]] = {}
     readers: Mapping[str, Callable[[object], tuple[str, ...]]] = {
         "data": _single(a_text),
@@ -119,47 +106,47 @@ def _origin(table: TomlTable) -> Origin:
             f" got {' and '.join(places)}"
         )
     ((key, where),) = places.items()
-    named = table.get("kind", lambda value: a_word(value, KINDS))
+    named = table.get("kind", lambda value: a_word(value, records.KINDS))
     if key != "data":
-        kind = next(word for word, kind in KINDS.items() if kind.key == key)
+        kind = next(word for word, kind in records.KINDS.items() if kind.key == key)
         if named not in (None, kind):
             raise InvalidParameter(
                 f"{table.place('kind')}: expected {kind!r} or nothing beside {key}, got {named!r}"
             )
     else:
-        kind = named or kind_of_path(where[0])
-        if KINDS[kind].key != "data":
+        kind = named or records.kind_of_path(where[0])
+        if records.KINDS[kind].key != "data":
             raise InvalidParameter(
                 f"{table.place('kind')}: expected one of {', '.join(_FILES)} beside data,"
                 f" got {kind!r}"
             )
-    return Origin(kind, where, _query(table, kind))
+    return records.Origin(kind, where, _query(table, kind))
 
 
 def _query(table: TomlTable, kind: str) -> str | None:
-    if KINDS[kind].queried:
+    if records.KINDS[kind].queried:
         return table.need("query", a_text)
     if table.get("query", a_text) is not None:
-        databases = " and ".join(word for word, other in KINDS.items() if other.queried)
+        databases = " and ".join(word for word, other in records.KINDS.items() if other.queried)
         raise InvalidParameter(
             f"{table.place('query')}: expected no query of {kind} (of {databases} only), got one"
         )
     return None
 
 
-def _naming(table: TomlTable, origin: Origin) -> Naming | None:
+def _naming(table: TomlTable, origin: records.Origin) -> records.Naming | None:
     row, key = table.get("row", within(0, _MAX_ROW)), table.get("key", a_text)
-    given: list[Naming] = []
+    given: list[records.Naming] = []
     if row is not None:
-        given.append(OneRow(row))
+        given.append(records.OneRow(row))
     if key is not None:
-        given.append(ByColumn(key))
+        given.append(records.ByColumn(key))
     if table.get("rows_may_only_be_appended", true_or_false):
-        given.append(ByNumber())
+        given.append(records.ByNumber())
     if table.get("one_person", true_or_false):
-        given.append(AllRows())
+        given.append(records.AllRows())
     found = ", ".join(naming.text for naming in given) or "none"
-    if KINDS[origin.kind].names:
+    if records.KINDS[origin.kind].names:
         if given:
             raise InvalidParameter(
                 f"{table.place('key')}: expected none beside kind = {origin.kind!r}, whose members"
@@ -172,7 +159,7 @@ def _naming(table: TomlTable, origin: Origin) -> Naming | None:
             " people), one_person = true (all records are one person's) and"
             f" rows_may_only_be_appended = true (rows are named by number), got {found}"
         )
-    if KINDS[origin.kind].queried and not given[0].orderless:
+    if records.KINDS[origin.kind].queried and not given[0].orderless:
         raise InvalidParameter(
             f"{table.place('key')}: expected key or one_person = true, for the rows of a query have"
             f" no order, got {found}"
@@ -194,7 +181,7 @@ def _single(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...]
 
 
 def _an_endpoint(value: object) -> str:
-    return an_endpoint(a_text(value))
+    return records.an_endpoint(a_text(value))
 
 
 def _a_command(value: object) -> tuple[str, ...]:

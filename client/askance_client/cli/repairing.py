@@ -16,6 +16,7 @@ from askance_client.cli.counters import OwnCounter, replace_mark
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.members import identities_of, read_people
 from askance_client.errors import InvalidParameter, StoreError
+from askance_client.ledger import postings
 from askance_client.ledger.contract import Charge
 from askance_client.ledger.mark import High, mark_path
 from askance_client.ledger.marked import (
@@ -28,14 +29,6 @@ from askance_client.ledger.marked import (
     read_fact,
     read_tip,
     write_fact,
-)
-from askance_client.ledger.postings import (
-    KIND,
-    LOSS_STEP,
-    PostingKind,
-    append,
-    fill_hashes,
-    last_of_chain,
 )
 from askance_client.printable import value_text
 from askance_client.service import system_now_s
@@ -69,7 +62,9 @@ def accept_loss(
             then.
     """
     if everyone and mark_path(path).exists() and not path.exists():
-        SqliteFile.create(path, KIND).close()  # all of it was lost, and only the mark is left
+        SqliteFile.create(
+            path, postings.KIND
+        ).close()  # all of it was lost, and only the mark is left
     try:
         marked = MarkedFile.open(path, counter)
     except LedgerBehind:
@@ -98,7 +93,7 @@ def repair_clock(path: Path, now_s: int, counter: OwnCounter | None = None) -> i
         for (name,) in late:
             member = (name, _enrolment(connection, name))
             repaired = Charge(b"", b"", b"", now_s, 0, b"")
-            _append(connection, member, PostingKind.CLOCK, repaired)
+            _append(connection, member, postings.PostingKind.CLOCK, repaired)
         return len(late)
 
 
@@ -113,11 +108,11 @@ def _accept_behind(
     # A crash in between leaves a file with a new id beside an old mark or counter, which is refused
     # as before: accepting the loss once more charges nothing more.
     counted = 0 if counter is None else counter.read()
-    with closing(SqliteFile.open(path, KIND)) as file:
+    with closing(SqliteFile.open(path, postings.KIND)) as file:
         fresh = fresh_id()
         with file.transaction() as connection:
             if read_fact(connection, ID) is None:  # a copy from before the marks
-                fill_hashes(connection)
+                postings.fill_hashes(connection)
             charged = _charge_whole(
                 connection, members, life_nano_nats, now_s, everyone=True, after=counted
             )
@@ -151,17 +146,21 @@ def _charge_whole(
         ).fetchone()
         left = max(0, life_nano_nats - spent)
         loss = Charge(b"", b"", b"", now_s, left, b"")
-        _append(connection, (name, enrolment), PostingKind.LOSS, loss, after)
+        _append(connection, (name, enrolment), postings.PostingKind.LOSS, loss, after)
     return len(concerned)
 
 
 def _append(
-    connection: sqlite3.Connection, member: Member, kind: PostingKind, event: Charge, after: int = 0
+    connection: sqlite3.Connection,
+    member: Member,
+    kind: postings.PostingKind,
+    event: Charge,
+    after: int = 0,
 ) -> None:
     name, enrolment = member
-    last, before = last_of_chain(connection, name, enrolment)
-    step = LOSS_STEP if kind is PostingKind.LOSS else 1
-    append(connection, name, enrolment, last + step, before, kind, event, b"", after)
+    last, before = postings.last_of_chain(connection, name, enrolment)
+    step = postings.LOSS_STEP if kind is postings.PostingKind.LOSS else 1
+    postings.append(connection, name, enrolment, last + step, before, kind, event, b"", after)
 
 
 def _enrolment(connection: sqlite3.Connection, member: str) -> bytes:

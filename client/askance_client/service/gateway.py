@@ -20,6 +20,7 @@ from askance_client.ledger import Ledger
 from askance_client.messages import Reason, Refusal
 from askance_client.queries import Schema
 from askance_client.randomizers import Coins
+from askance_client.service import observable
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.certificates import CertificateFile
 from askance_client.service.credentials import Metadata, device_metadata, gateway_metadata
@@ -27,19 +28,6 @@ from askance_client.service.enrolment import Enrolment
 from askance_client.service.evaluation import Evaluation, TimedEvaluation, evaluate_at_once
 from askance_client.service.identity import Identity
 from askance_client.service.multiplexer import Multiplexer
-from askance_client.service.observable import (
-    LONGEST_WAIT_MS,
-    MEMBERS_AT_ONCE,
-    Backoff,
-    Jitter,
-    Sleep,
-    connection_of,
-    connections_for,
-    consent_wait,
-    ordered,
-    sleep_ms,
-    system_jitter,
-)
 from askance_client.service.runtime import DeviceRunner
 from askance_client.service.streams import describe
 
@@ -132,9 +120,9 @@ class Gateway:
         connections: int,
         watcher: Watcher,
         identity: Identity | None = None,
-        jitter: Jitter = system_jitter,
-        sleep: Sleep = sleep_ms,
-        longest_wait_ms: int = LONGEST_WAIT_MS,
+        jitter: observable.Jitter = observable.system_jitter,
+        sleep: observable.Sleep = observable.sleep_ms,
+        longest_wait_ms: int = observable.LONGEST_WAIT_MS,
         release_ms: int = 0,
         certificate: CertificateFile | None = None,
         enrolment: Enrolment | None = None,
@@ -155,10 +143,12 @@ class Gateway:
                     studies=studies,
                 ),
             )
-            for member in ordered(members, lambda member: member.identity)
+            for member in observable.ordered(members, lambda member: member.identity)
         ]
         self._channel = channel
-        self._connections = connections_for(min(MEMBERS_AT_ONCE, len(self._members)), connections)
+        self._connections = observable.connections_for(
+            min(observable.MEMBERS_AT_ONCE, len(self._members)), connections
+        )
         self._watcher = watcher
         self._jitter = jitter
         self._sleep = sleep
@@ -180,7 +170,7 @@ class Gateway:
         At cancellation calls end in order, and pending writes to the disk are completed.
         """
         certificate, failed = self._certificate, self._watcher.failed
-        backoff = Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
+        backoff = observable.Backoff(jitter=self._jitter, cap_ms=self._longest_wait_ms)
         while not await self._is_known(self._failed):
             await self._sleep(backoff.next_ms())
         async with self._working(1) as work, asyncio.TaskGroup() as tasks:
@@ -226,7 +216,7 @@ class Gateway:
     async def _let_held_come_again(self, multiplexer: Multiplexer) -> None:
         """Open the stream anew from time to time, whether or not a request is held."""
         while True:
-            await self._sleep(consent_wait(self._consent_wait_ms, self._jitter))
+            await self._sleep(observable.consent_wait(self._consent_wait_ms, self._jitter))
             await multiplexer.reopen()
 
     async def check_in_once(self) -> CheckInOutcome:
@@ -269,7 +259,7 @@ class Gateway:
                     outcome.unacknowledged += runner.unacknowledged
 
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(min(MEMBERS_AT_ONCE, len(self._members))):
+                for _ in range(min(observable.MEMBERS_AT_ONCE, len(self._members))):
                     tasks.create_task(check_in())
 
     @asynccontextmanager
@@ -300,7 +290,7 @@ class Gateway:
         return DeviceRunner(
             device,
             identity,
-            work.channels[connection_of(place, len(work.channels))],
+            work.channels[observable.connection_of(place, len(work.channels))],
             sleep=self._sleep,
             offload=work.executor,
             evaluate=work.evaluation,

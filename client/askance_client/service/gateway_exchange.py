@@ -16,17 +16,7 @@ from typing import TypeVar
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
-from askance_client.service.exchange import (
-    MAX_ENTRIES,
-    MAX_KNOWN_STUDIES,
-    MAX_REQUESTS,
-    MAX_RESPONSE_BYTES,
-    MAX_STUDIES,
-    check_count,
-    check_size,
-    decode_ack,
-    entries_of,
-)
+from askance_client.service import exchange
 from askance_protos.v1 import exchange_pb2 as pb
 
 V = TypeVar("V")
@@ -48,7 +38,7 @@ def keep_studies(known: dict[bytes, V], fresh: Mapping[bytes, V]) -> None:
     for digest, study in fresh.items():
         known.pop(digest, None)
         known[digest] = study
-    while len(known) > MAX_KNOWN_STUDIES:
+    while len(known) > exchange.MAX_KNOWN_STUDIES:
         del known[next(iter(known))]
 
 
@@ -134,17 +124,25 @@ def decode_gateway_response(data: bytes, members: int) -> GatewayResponse:
 
     `members` is their number; a number that is not below it is no member's.
     """
-    check_size("GatewayResponse", data, MAX_RESPONSE_BYTES)
-    message = parse(pb.GatewayResponse, data, limit=MAX_RESPONSE_BYTES)
-    check_count("studies", len(message.studies), MAX_STUDIES)
-    check_count("requests", len(message.requests), MAX_REQUESTS)
-    check_count("absent members", sum(len(one.members) for one in message.absences), MAX_JOINS)
-    check_count("sequence numbers", len(message.sequences), MAX_JOINS)
-    check_count("acknowledged reports", sum(len(one.members) for one in message.acks), MAX_ACKS)
+    exchange.check_size("GatewayResponse", data, exchange.MAX_RESPONSE_BYTES)
+    message = parse(pb.GatewayResponse, data, limit=exchange.MAX_RESPONSE_BYTES)
+    exchange.check_count("studies", len(message.studies), exchange.MAX_STUDIES)
+    exchange.check_count("requests", len(message.requests), exchange.MAX_REQUESTS)
+    exchange.check_count(
+        "absent members", sum(len(one.members) for one in message.absences), MAX_JOINS
+    )
+    exchange.check_count("sequence numbers", len(message.sequences), MAX_JOINS)
+    exchange.check_count(
+        "acknowledged reports", sum(len(one.members) for one in message.acks), MAX_ACKS
+    )
     requests = tuple((r.request, _members(r.members, members)) for r in message.requests)
     asked = {member for _, numbers in requests for member in numbers}
-    check_count("members asked", len(asked), MAX_BATCH_MEMBERS)
-    check_count("entries of tables", entries_of(payload for payload, _ in requests), MAX_ENTRIES)
+    exchange.check_count("members asked", len(asked), MAX_BATCH_MEMBERS)
+    exchange.check_count(
+        "entries of tables",
+        exchange.entries_of(payload for payload, _ in requests),
+        exchange.MAX_ENTRIES,
+    )
     sequences = _members([one.member for one in message.sequences], members)
     return GatewayResponse(
         tuple(SignedStudy(s.study, s.public_key, s.signature) for s in message.studies),
@@ -165,7 +163,7 @@ def _members(numbers: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _ack(ack: pb.MembersAck, count: int) -> tuple[bytes, AckStatus, tuple[int, ...]]:
-    return *decode_ack(ack), _members(ack.members, count)
+    return *exchange.decode_ack(ack), _members(ack.members, count)
 
 
 def _absence(absence: pb.MembersAbsence, count: int) -> tuple[Absence, tuple[int, ...]]:

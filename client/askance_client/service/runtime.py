@@ -10,27 +10,11 @@ from grpc import aio
 from askance_client.device import Device
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, Refusal
+from askance_client.service import exchange, observable
 from askance_client.service.answering import DeviceAnswers
 from askance_client.service.credentials import device_metadata
 from askance_client.service.evaluation import Evaluation, evaluate_at_once
-from askance_client.service.exchange import (
-    MAX_KNOWN_STUDIES,
-    SERVICE,
-    CheckIn,
-    Response,
-    decode_response,
-    encode_check_in,
-)
 from askance_client.service.identity import Identity
-from askance_client.service.observable import (
-    CALL_TIMEOUT_S,
-    MAX_EXCHANGES,
-    Sleep,
-    monotonic_ms,
-    on_grid,
-    report_batches,
-    sleep_ms,
-)
 
 MAX_UNACKNOWLEDGED = 1024
 
@@ -65,7 +49,7 @@ class Outbox:
 
     def batches(self) -> list[tuple[bytes, ...]]:
         """All that is kept, oldest first, cut to what a message may have."""
-        return report_batches(self._reports.values())
+        return observable.report_batches(self._reports.values())
 
 
 class LedgerOlder(RemoteProtocolError):
@@ -94,11 +78,11 @@ class DeviceRunner:
         identity: Identity,
         channel: aio.Channel,
         *,
-        sleep: Sleep = sleep_ms,
+        sleep: observable.Sleep = observable.sleep_ms,
         offload: Executor | None = None,
         evaluate: Evaluation = evaluate_at_once,
         release_ms: int = 0,
-        now_ms: Callable[[], float] = monotonic_ms,
+        now_ms: Callable[[], float] = observable.monotonic_ms,
         on_report: Callable[[bytes], None] | None = None,
         on_refusal: Callable[[Refusal], None] | None = None,
     ) -> None:
@@ -107,7 +91,7 @@ class DeviceRunner:
         self._metadata = device_metadata(identity)
         # Without serializers: messages are bytes here, so that they are bounded before parsing.
         self._check_in: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
-            f"/{SERVICE}/CheckIn"
+            f"/{exchange.SERVICE}/CheckIn"
         )
         self._sleep = sleep
         self._release_ms = release_ms
@@ -133,19 +117,19 @@ class DeviceRunner:
         Return when the aggregator would like the next check-in, in milliseconds.
         """
         response = await self._exchange(self._first_batch())
-        for _ in range(MAX_EXCHANGES):
+        for _ in range(observable.MAX_EXCHANGES):
             reports = self._first_batch()
             if not reports:
                 break
             response = await self._exchange(reports)
         return response.retry_after_ms
 
-    async def _exchange(self, reports: tuple[bytes, ...]) -> Response:
+    async def _exchange(self, reports: tuple[bytes, ...]) -> exchange.Response:
         await self._answering.quiet()
         data = await self._check_in(
-            self._greeting(reports), timeout=CALL_TIMEOUT_S, metadata=self._metadata
+            self._greeting(reports), timeout=observable.CALL_TIMEOUT_S, metadata=self._metadata
         )
-        response = decode_response(data)
+        response = exchange.decode_response(data)
         if len(response.acks) < len(reports):
             raise RemoteProtocolError(
                 f"exchange: expected {len(reports)} acknowledgements, found {len(response.acks)}"
@@ -157,18 +141,20 @@ class DeviceRunner:
         return next(iter(self._outbox.batches()), ())
 
     def _greeting(self, reports: tuple[bytes, ...]) -> bytes:
-        known = self._device.known_studies[-MAX_KNOWN_STUDIES:]
-        return encode_check_in(CheckIn(reports=reports, known_studies=known))
+        known = self._device.known_studies[-exchange.MAX_KNOWN_STUDIES :]
+        return exchange.encode_check_in(exchange.CheckIn(reports=reports, known_studies=known))
 
-    async def _take(self, response: Response) -> tuple[bytes, ...]:
+    async def _take(self, response: exchange.Response) -> tuple[bytes, ...]:
         """Do what a response says and return the reports it led to, which are kept as well."""
         if not response.requests:
             await self._settle(response)
             self._meet(response)
             return ()
-        return await on_grid(self._answer(response), self._release_ms, self._sleep, self._now_ms)
+        return await observable.on_grid(
+            self._answer(response), self._release_ms, self._sleep, self._now_ms
+        )
 
-    async def _settle(self, response: Response) -> None:
+    async def _settle(self, response: exchange.Response) -> None:
         """Compare the sequence numbers, and forget the reports that are acknowledged."""
         await self._check_sequence(response.acknowledged_sequence)
         for digest, status in response.acks:
@@ -179,11 +165,11 @@ class DeviceRunner:
         if acknowledged:
             await check_sequence(self._answering, self._device, self._identity, acknowledged)
 
-    def _meet(self, response: Response) -> None:
+    def _meet(self, response: exchange.Response) -> None:
         for study in response.studies:
             self._answering.meet(self._device, study)
 
-    async def _answer(self, response: Response) -> tuple[bytes, ...]:
+    async def _answer(self, response: exchange.Response) -> tuple[bytes, ...]:
         await self._settle(response)
         self._meet(response)
         reports = await self._answering.answer(self._device, response.requests)

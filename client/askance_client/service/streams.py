@@ -10,17 +10,9 @@ from grpc import aio
 
 from askance_client.errors import AskanceError, RemoteProtocolError
 from askance_client.printable import printable
+from askance_client.service import observable
 from askance_client.service.credentials import Metadata, protocol_of, read_retry_ms
 from askance_client.service.exchange import PROTOCOL, SERVICE
-from askance_client.service.observable import (
-    LONGEST_WAIT_MS,
-    Backoff,
-    Jitter,
-    Sleep,
-    asked_wait_ms,
-    sleep_ms,
-    system_jitter,
-)
 from askance_client.service.open_side import explain_tls
 
 Call: TypeAlias = aio.StreamStreamCall[bytes, bytes]
@@ -45,9 +37,9 @@ class HeldStream:
         metadata: Metadata,
         exchange: Callable[[Call], Awaitable[None]],
         *,
-        jitter: Jitter = system_jitter,
-        sleep: Sleep = sleep_ms,
-        longest_wait_ms: int = LONGEST_WAIT_MS,
+        jitter: observable.Jitter = observable.system_jitter,
+        sleep: observable.Sleep = observable.sleep_ms,
+        longest_wait_ms: int = observable.LONGEST_WAIT_MS,
         on_failure: Callable[[Failure], None] | None = None,
         quiet: Callable[[], Awaitable[None]],
     ) -> None:
@@ -63,7 +55,7 @@ class HeldStream:
         self._on_failure = on_failure
         self._quiet = quiet
         self._call: Call | None = None
-        self.backoff = Backoff(jitter=jitter, cap_ms=longest_wait_ms)
+        self.backoff = observable.Backoff(jitter=jitter, cap_ms=longest_wait_ms)
 
     async def hold(self) -> None:
         """Hold a stream open until cancelled."""
@@ -92,7 +84,7 @@ class HeldStream:
         if not isinstance(failure, aio.AioRpcError):
             return wait_ms
         asked_ms = read_retry_ms(failure.trailing_metadata())
-        return wait_ms + asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
+        return wait_ms + observable.asked_wait_ms(asked_ms, self._longest_wait_ms, self._jitter)
 
     async def _hold_once(self) -> None:
         await self._quiet()

@@ -11,16 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from askance_aggregator import names
 from askance_aggregator.families import best_for, k_ary_response, linear_hashing, subset_selection
 from askance_aggregator.learners import Learner, LearnerEntry, canonical_text, find
-from askance_aggregator.names import (
-    NoSuitableColumn,
-    field_called,
-    named_schema_from_toml,
-    names_in,
-    names_of,
-    unknown_name,
-)
 from askance_aggregator.numbers import (
     plain_arguments,
     read_nano_nats,
@@ -32,15 +25,7 @@ from askance_aggregator.studies.study import Epsilon, Study
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.messages import Conduct
 from askance_client.queries import Schema
-from askance_simulation.populations import (
-    CHANGES,
-    DataSource,
-    Population,
-    RecordReader,
-    changed,
-    check_changes,
-    population_of,
-)
+from askance_simulation import populations
 from askance_simulation.populations.population import build, entry
 from askance_simulation.populations.tables import TableRecords
 from askance_simulation.randomness import Seed
@@ -60,12 +45,12 @@ DESIGNS: Mapping[str, Design] = MappingProxyType(
 def design(name: str) -> Design:
     """Return the design of that name."""
     if name not in DESIGNS:
-        raise unknown_name("randomizer", name, DESIGNS)
+        raise names.unknown_name("randomizer", name, DESIGNS)
     return DESIGNS[name]
 
 
 _EXPLAINED = 5  # columns in an error
-_READER = RecordReader()  # the trials of a process share their file's records
+_READER = populations.RecordReader()  # the trials of a process share their file's records
 _HELD_OUT = Fraction(1, 5)  # of a file's rows, for learners that are judged by such rows
 
 
@@ -80,8 +65,8 @@ class Named:
         <Study: frequency of category, epsilon 2, schema categories>
     """
 
-    study: Callable[[Population], Study]
-    people: Callable[[Seed], Population]
+    study: Callable[[populations.Population], Study]
+    people: Callable[[Seed], populations.Population]
 
 
 @plain_arguments
@@ -94,7 +79,7 @@ def named(
     users: int | None = None,
     settings: Mapping[str, str] | None = None,
     population: str | None = None,
-    data: DataSource | Path | str | None = None,
+    data: populations.DataSource | Path | str | None = None,
     schema: Path | None = None,
     label: str | None = None,
     categories: Collection[str] = (),
@@ -134,7 +119,7 @@ def named(
     chosen, designed = find(learner), design(randomizer)
     whole_count(users, "users")
     given = {name: canonical_text(value) for name, value in (settings or {}).items()}
-    changes = {one.name: given.pop(one.name) for one in CHANGES if one.name in given}
+    changes = {one.name: given.pop(one.name) for one in populations.CHANGES if one.name in given}
     is_of_file = schema is not None or label is not None or bool(categories)
     _check_source(data is not None, population is not None, is_of_file=is_of_file)
     if data is None:
@@ -163,7 +148,7 @@ class _NamedStudy:
     settings: Mapping[str, str]
     make: Callable[[Learner[Any], Schema], Study]
 
-    def __call__(self, population: Population) -> Study:
+    def __call__(self, population: populations.Population) -> Study:
         try:
             made = self.learner.build(population.schema, self.settings)
         except InvalidParameter as error:
@@ -186,7 +171,7 @@ def _check_numbers(
     waves: int,
     changes: Mapping[str, str],
 ) -> None:
-    check_changes(changes, of_file=True)
+    populations.check_changes(changes, of_file=True)
     read_nano_nats(epsilon)
     Conduct(read_probability(beta, "beta"), waves=waves)
     if delta is not None:
@@ -206,9 +191,9 @@ class FileUsers:
     held_out: Fraction
     changes: Mapping[str, str]
 
-    def __call__(self, seed: Seed) -> Population:
-        found = population_of(self.read(), seed, size=self.size, held_out=self.held_out)
-        return changed(found, self.changes, seed, None)
+    def __call__(self, seed: Seed) -> populations.Population:
+        found = populations.population_of(self.read(), seed, size=self.size, held_out=self.held_out)
+        return populations.changed(found, self.changes, seed, None)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _with_records, (self.read(), self.size, self.held_out, self.changes)
@@ -237,44 +222,46 @@ def _with_records(
 
 def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the names among the settings' texts: a column that is named is not left out."""
-    return frozenset(name for text in settings.values() for name in (text.strip(), *names_in(text)))
+    return frozenset(
+        name for text in settings.values() for name in (text.strip(), *names.names_in(text))
+    )
 
 
 def explained(
-    error: InvalidParameter, population: Population, asked: Collection[str]
+    error: InvalidParameter, population: populations.Population, asked: Collection[str]
 ) -> InvalidParameter:
     """Return the error with what is known of the columns that it is about.
 
     They are those asked about that the error names, else, if no column suits the learner, all.
     """
     types = population.column_types
-    called = (field_called(name, types) for name in sorted(asked))
+    called = (names.field_called(name, types) for name in sorted(asked))
     named = [name for name in called if name in types]
     said = str(error)
     columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said)]
-    if not columns and isinstance(error, NoSuitableColumn):
+    if not columns and isinstance(error, names.NoSuitableColumn):
         columns = list(types)[:_EXPLAINED]
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
     more = f"; in the file, {reasons}" if reasons else ""
-    told = names_of(population.schema).in_text(f"{error}{more}")
+    told = names.names_of(population.schema).in_text(f"{error}{more}")
     return error if told == said else InvalidParameter(told)
 
 
 def _in_file(
     learner: LearnerEntry,
     given: Mapping[str, str],
-    data: DataSource | Path | str,
+    data: populations.DataSource | Path | str,
     schema: Path | None,
     label: str | None,
     categories: Collection[str],
     users: int | None,
     changes: Mapping[str, str],
-) -> Callable[[Seed], Population]:
+) -> Callable[[Seed], populations.Population]:
     """Return the maker of a data file's users; the arguments are those of `named`."""
     read = partial(
         _READER.read,
-        DataSource.of(data),
-        None if schema is None else named_schema_from_toml(schema),
+        populations.DataSource.of(data),
+        None if schema is None else names.named_schema_from_toml(schema),
         label,
         _named_in(given),
         frozenset(categories),
@@ -284,15 +271,15 @@ def _in_file(
 
 
 def _changing(
-    home: Callable[[Seed], Population], changes: Mapping[str, str]
-) -> Callable[[Seed], Population]:
+    home: Callable[[Seed], populations.Population], changes: Mapping[str, str]
+) -> Callable[[Seed], populations.Population]:
     """Return the maker of the same users with changes."""
-    return lambda seed: changed(home(seed), changes, seed, home)
+    return lambda seed: populations.changed(home(seed), changes, seed, home)
 
 
 def _generated(
     learner: LearnerEntry, population: str | None, users: int | None, given: dict[str, str]
-) -> Callable[[Seed], Population]:
+) -> Callable[[Seed], populations.Population]:
     """Return the maker of a generated population; takes its own settings out of `given`."""
     name = population or learner.population
     if name is None:

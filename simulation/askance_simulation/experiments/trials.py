@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from askance_aggregator import studies
 from askance_aggregator.learners import Learner, MeanEstimate
 from askance_aggregator.learners.assessments import Assessment, Users, assess, only_query
 from askance_aggregator.learners.mean import SAMPLE, judge_mean
@@ -24,15 +25,6 @@ from askance_aggregator.learners.totals import AnswerTotals, queries_judged
 from askance_aggregator.numbers import plain_arguments, whole_count
 from askance_aggregator.planning import RoundPlan
 from askance_aggregator.queries import evaluate_columns
-from askance_aggregator.studies import (
-    REPORTED,
-    Cohort,
-    LocalOracle,
-    Outcome,
-    Permutation,
-    Session,
-    Transcript,
-)
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_aggregator.studies.transcript import Header
 from askance_client.device import Policy
@@ -40,21 +32,13 @@ from askance_client.errors import InvalidParameter
 from askance_client.garbage_collection import rare_collections
 from askance_client.printable import value_text
 from askance_client.queries import QueryKind
+from askance_simulation import fleets
 from askance_simulation.disturbances import PRESENT_AND_HONEST, Behaviour, Fates, Misbehaving
 from askance_simulation.disturbances.faults import FaultRecorder
 from askance_simulation.disturbances.invariants import check_replay
 from askance_simulation.experiments.catalogue import explained
 from askance_simulation.experiments.simulations import Simulation, Trial
 from askance_simulation.families.fused import import_kernels, most_met
-from askance_simulation.fleets import (
-    WORKED,
-    Devices,
-    FleetMaker,
-    Progress,
-    fleet_by,
-    kept_ready,
-    prepared,
-)
 from askance_simulation.populations import ObservedUsers, Population
 from askance_simulation.randomness import Seed, SeededCoins
 from askance_simulation.summaries import rounds_taken
@@ -70,7 +54,7 @@ _OVER_GRPC = ("grpc", "grpc-streams")
 _MOST = 5  # rounds that have a line each
 
 
-def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
+def check_disturbed(fleet: str | fleets.FleetMaker, faults: MakeFates | None) -> None:
     """Refuse faults on a fleet without a network."""
     if faults is not None and fleet not in _OVER_GRPC:
         raise InvalidParameter(
@@ -80,18 +64,18 @@ def check_disturbed(fleet: str | FleetMaker, faults: MakeFates | None) -> None:
 
 
 def disturbed(
-    fleet: str | FleetMaker, faults: MakeFates | None, seed: Seed, recorder: FaultRecorder
-) -> FleetMaker:
+    fleet: str | fleets.FleetMaker, faults: MakeFates | None, seed: Seed, recorder: FaultRecorder
+) -> fleets.FleetMaker:
     """Return the fleet, with what goes wrong in it."""
     check_disturbed(fleet, faults)
     if faults is not None:
         from askance_simulation.fleets.grpc import grpc_fleet  # gRPC is imported when it is used
 
         return partial(grpc_fleet, fates=faults(seed / "faults"), recorder=recorder)
-    return fleet_by(fleet, None) if isinstance(fleet, str) else fleet
+    return fleets.fleet_by(fleet, None) if isinstance(fleet, str) else fleet
 
 
-def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
+def stayed_away(outcome: studies.Outcome[object]) -> tuple[str, ...]:
     """List, per round, the users that were absent."""
     notes = []
     for number, tallies in enumerate(outcome.tallies, start=1):
@@ -103,10 +87,10 @@ def stayed_away(outcome: Outcome[object]) -> tuple[str, ...]:
     return (*notes[:_MOST], f"and so in {more:,} more rounds") if more > 0 else tuple(notes)
 
 
-def drawn(transcript: Transcript) -> tuple[str, ...]:
+def drawn(transcript: studies.Transcript) -> tuple[str, ...]:
     """Report that no device answered, where the tallies were drawn from their law."""
     match transcript.recorded:
-        case (Header(tallies=kind), *_) if kind != REPORTED:
+        case (Header(tallies=kind), *_) if kind != studies.REPORTED:
             return (f"tallies were {kind}: no device answered",)
     return ()
 
@@ -134,7 +118,7 @@ def went_wrong(faults: MakeFates | None, recorder: FaultRecorder) -> tuple[str, 
 
 
 def assess_sample(
-    hypothesis: MeanEstimate, learner: Learner[Any], users: Users, cohort: Cohort
+    hypothesis: MeanEstimate, learner: Learner[Any], users: Users, cohort: studies.Cohort
 ) -> Assessment:
     """Judge an estimate of a sample's mean against the users who were asked."""
     query = only_query(learner, QueryKind.REAL)
@@ -170,7 +154,7 @@ def simulate(
     cluster: str | None = None,
     behaviour: MakeBehaviour | None = None,
     faults: MakeFates | None = None,
-    progress: Progress | None = None,
+    progress: fleets.Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
     expected: int = 0,
 ) -> Simulation:
@@ -215,18 +199,18 @@ def simulate(
       1.0
     """
     make, make_people = _study_maker(study, epsilon), _people_maker(people)
-    fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
+    fleets.fleet_by(fleet, workers)  # refuses a wrong name or number, before any user is made
     whole_count(trials, "trials")
     check_disturbed(fleet, faults)
     began = time.perf_counter()
     run = partial(run_trial, behaviour=behaviour, faults=faults, progress=progress, watch=watch)
     done = []
-    with kept_ready(fleet, workers, cluster):
+    with fleets.kept_ready(fleet, workers, cluster):
         for number in range(trials):
             root = Seed.of(seed) / "trial" / number
             chosen, population = _suited(make, make_people(root / "population"))
             met = max(expected, trials * population.size)
-            by = fleet_by(fleet, workers, met) if fleet in WORKED else fleet
+            by = fleets.fleet_by(fleet, workers, met) if fleet in fleets.WORKED else fleet
             if fleet == "columns":
                 began += _import_kernels(most_met(population.size, met))
             done.append(run(chosen, population, fleet=by, seed=root))
@@ -290,11 +274,11 @@ def run_trial(
     study: Study,
     population: Population,
     *,
-    fleet: str | FleetMaker,
+    fleet: str | fleets.FleetMaker,
     seed: Seed,
     behaviour: MakeBehaviour | None = None,
     faults: MakeFates | None = None,
-    progress: Progress | None = None,
+    progress: fleets.Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
 ) -> Trial:
     """Run one trial: keys, coins, cohorts, devices and their disturbances derive from `seed`.
@@ -321,7 +305,7 @@ def run_trial(
             watch(number, plan)
 
     manners = PRESENT_AND_HONEST if behaviour is None else behaviour(seed / "behaviour")
-    population = prepared(fleet, population, seed / "population")
+    population = fleets.prepared(fleet, population, seed / "population")
     users = ObservedUsers(population, queries_judged(study.learner), study.fields)
     with _session(
         study,
@@ -356,8 +340,8 @@ def run_trial(
 
 @contextmanager
 def local_oracle(
-    study: Study, population: Population, *, fleet: str | FleetMaker, seed: Seed
-) -> Iterator[LocalOracle]:
+    study: Study, population: Population, *, fleet: str | fleets.FleetMaker, seed: Seed
+) -> Iterator[studies.LocalOracle]:
     """Make an oracle of simulated users: a session does `learn(study.learner, oracle)`.
 
     Arguments are as of `run_trial`; the oracle's rounds follow the study's plan.
@@ -374,8 +358,8 @@ def local_oracle(
       ...     len(ask.learn(study.learner, oracle).answer.values)
       16
     """
-    maker = fleet_by(fleet, None) if isinstance(fleet, str) else fleet
-    population = prepared(fleet, population, seed / "population")
+    maker = fleets.fleet_by(fleet, None) if isinstance(fleet, str) else fleet
+    population = fleets.prepared(fleet, population, seed / "population")
     users = ObservedUsers(population, fields=())
     with _session(study, users, fleet=maker, seed=seed) as session:
         yield session.oracle()
@@ -386,12 +370,12 @@ def _session(
     study: Study,
     users: ObservedUsers,
     *,
-    fleet: FleetMaker,
+    fleet: fleets.FleetMaker,
     seed: Seed,
     behaviour: Behaviour = PRESENT_AND_HONEST,
-    progress: Progress | None = None,
+    progress: fleets.Progress | None = None,
     watch: Callable[[int, RoundPlan], None] | None = None,
-) -> Iterator[Session[Any]]:
+) -> Iterator[studies.Session[Any]]:
     """Open a session with its fleet."""
     population = users.population
     if study.schema.digest != population.schema.digest:
@@ -403,10 +387,10 @@ def _session(
     signed = study.sign(key, nonce=(seed / "nonce").key[:16], expires_unix_s=EPOCH_S + _LIFETIME_S)
     policy = Policy(analysts=frozenset((signed.public_key,)), life_nano_nats=study.nano_nats)
     coins = SeededCoins(seed / "coins")
-    devices = Devices(population, policy, coins, lambda: EPOCH_S, behaviour, users)
+    devices = fleets.Devices(population, policy, coins, lambda: EPOCH_S, behaviour, users)
     with rare_collections():  # a collection would walk through all devices
         with fleet(devices, progress) as opened:
-            yield Session(
+            yield studies.Session(
                 study=signed,
                 learner=study.learner,
                 fleet=opened.fleet,
@@ -421,16 +405,16 @@ def _session(
 
 
 def _assessed(
-    outcome: Outcome[Any], study: Study, users: Users, transcript: Transcript
+    outcome: studies.Outcome[Any], study: Study, users: Users, transcript: studies.Transcript
 ) -> Assessment:
     """Return the assessment; a run without any answer is no success, however wide its intervals."""
     # A statement about a sample is compared with the users who were asked; if some of them did not
     # answer, the tallies do not show which users are meant.
     found, header = outcome.hypothesis, transcript.recorded[0]
     if isinstance(found, MeanEstimate) and found.of == SAMPLE and isinstance(header, Header):
-        asked = Permutation(header.cohort_seed, header.population)
-        cohort = Cohort(asked, 0, outcome.users_used)
-        if header.tallies != REPORTED and not cohort.whole:
+        asked = studies.Permutation(header.cohort_seed, header.population)
+        cohort = studies.Cohort(asked, 0, outcome.users_used)
+        if header.tallies != studies.REPORTED and not cohort.whole:
             return Assessment(None, None)  # no ordinal belongs to the users who were asked
         assessment = assess_sample(found, study.learner, users, cohort)
         if 0 < outcome.answers < outcome.users_used:

@@ -17,19 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator import oracles
 from askance_aggregator.learners import Learner, find
-from askance_aggregator.oracles import (
-    CentralOracle,
-    CentreOracle,
-    CheckedOracle,
-    ClassificationNoiseOracle,
-    EmpiricalOracle,
-    ExactOracle,
-    LazyOracle,
-    Oracle,
-    RandomSignOracle,
-    WrongSideOracle,
-)
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.study import Study
 from askance_client.errors import InvalidParameter
@@ -45,7 +34,7 @@ FAILURE = 1e-6
 ETA = Fraction(1, 10)
 """The part of labels that the noisy oracle sees flipped."""
 
-Opened = Callable[["World"], AbstractContextManager[Oracle]]
+Opened = Callable[["World"], AbstractContextManager[oracles.Oracle]]
 """Opens an oracle over a world's distribution."""
 
 
@@ -62,9 +51,9 @@ class World:
         rng = np.random.default_rng(seed)
         return lambda count: self.rows.take(rng.integers(0, len(self.rows), count))
 
-    def exact(self) -> ExactOracle:
+    def exact(self) -> oracles.ExactOracle:
         """Compute the expectations over its rows."""
-        return ExactOracle(self.people.schema, self.rows)
+        return oracles.ExactOracle(self.people.schema, self.rows)
 
     @property
     def label(self) -> str | None:
@@ -86,7 +75,7 @@ def world(name: str) -> World:
     return World(made.study(people).learner, people, rows)
 
 
-def _noisy(of: World) -> Oracle:
+def _noisy(of: World) -> oracles.Oracle:
     """Return rows of which one in ten has the other label."""
     label, draw, rng = of.label, of.drawn(5), np.random.default_rng(6)
     if label is None:
@@ -97,14 +86,14 @@ def _noisy(of: World) -> Oracle:
         flipped = np.asarray(rows.values[label]) ^ (rng.random(count) < float(ETA))
         return EncodedColumns({**rows.values, label: flipped}, rows.present, count)
 
-    return ClassificationNoiseOracle(sampler, of.people.schema, label, ETA, FAILURE)
+    return oracles.ClassificationNoiseOracle(sampler, of.people.schema, label, ETA, FAILURE)
 
 
 def _local(fleet: str) -> Opened:
     """Make a fleet with as many devices as the plan needs."""
 
     @contextmanager
-    def opened(of: World) -> Iterator[Oracle]:
+    def opened(of: World) -> Iterator[oracles.Oracle]:
         study = Study(of.learner, of.people.schema, epsilon="8", beta=str(FAILURE))
         users = study.plan().users_needed
         columns = of.drawn(7)(users)
@@ -117,10 +106,10 @@ def _local(fleet: str) -> Opened:
     return opened
 
 
-def _plain(make: Callable[[World], Oracle]) -> Opened:
+def _plain(make: Callable[[World], oracles.Oracle]) -> Opened:
     @contextmanager
-    def opened(of: World) -> Iterator[Oracle]:
-        yield CheckedOracle(make(of))
+    def opened(of: World) -> Iterator[oracles.Oracle]:
+        yield oracles.CheckedOracle(make(of))
 
     return opened
 
@@ -128,13 +117,17 @@ def _plain(make: Callable[[World], Oracle]) -> Opened:
 ORACLES: Mapping[str, Opened] = MappingProxyType(
     {
         "exact": _plain(lambda of: of.exact()),
-        "empirical": _plain(lambda of: EmpiricalOracle(of.drawn(1), FAILURE)),
-        "lazy": _plain(lambda of: LazyOracle(of.exact(), CentreOracle())),
-        "wrong side": _plain(lambda of: WrongSideOracle(of.exact())),
-        "random signs": _plain(lambda of: RandomSignOracle(of.exact(), SeededWords(Seed.of(2)))),
+        "empirical": _plain(lambda of: oracles.EmpiricalOracle(of.drawn(1), FAILURE)),
+        "lazy": _plain(lambda of: oracles.LazyOracle(of.exact(), oracles.CentreOracle())),
+        "wrong side": _plain(lambda of: oracles.WrongSideOracle(of.exact())),
+        "random signs": _plain(
+            lambda of: oracles.RandomSignOracle(of.exact(), SeededWords(Seed.of(2)))
+        ),
         "noisy labels": _plain(_noisy),
         "central": _plain(
-            lambda of: CentralOracle(of.drawn(4)(300_000), "4", SeededWords(Seed.of(4)), FAILURE)
+            lambda of: oracles.CentralOracle(
+                of.drawn(4)(300_000), "4", SeededWords(Seed.of(4)), FAILURE
+            )
         ),
         "local, objects": _local("objects"),
         "local, columns": _local("columns"),

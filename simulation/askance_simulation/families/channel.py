@@ -11,30 +11,23 @@ import numpy as np
 
 from askance_aggregator.families import randomized_response
 from askance_client.randomizers import COIN_SPACE, Channel
-from askance_simulation.families.dispatch import (
-    Coins,
-    Levels,
-    Reports,
-    TallyCounts,
-    Truths,
-    draw,
-    draw_tally,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import big_endian
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 _ONE = np.uint64(1)
 
 
-@draw.register
-def _(randomizer: Channel, levels: Levels | Truths, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: Channel, levels: dispatch.Levels | dispatch.Truths, coins: dispatch.Coins
+) -> dispatch.Reports:
     edges = _table_edges(randomizer)
     if randomizer.levels == randomizer.symbols == 2 and edges[1, 0] <= edges[0, 0]:
         # No look-ups: what level 0 answers, level 1 does too, and more. An edge is never 0, and >
         # is faster than >=.
-        zero: Truths = coins[:, 0] > edges[0, 0] - _ONE
-        one: Truths = coins[:, 0] > edges[1, 0] - _ONE
+        zero: dispatch.Truths = coins[:, 0] > edges[0, 0] - _ONE
+        one: dispatch.Truths = coins[:, 0] > edges[1, 0] - _ONE
         one &= levels.astype(np.bool_, copy=False)
         one |= zero
         return one.view(np.uint8)[:, np.newaxis]
@@ -64,13 +57,15 @@ def _(randomizer: Channel) -> Kernel:
 
 
 @lru_cache(maxsize=1024)
-def _table_edges(randomizer: Channel) -> Coins:
+def _table_edges(randomizer: Channel) -> dispatch.Coins:
     """Compute the ends of each level's symbols, shape (levels, symbols - 1)."""
     return np.array([row[:-1] for row in randomizer.table], dtype=np.uint64).cumsum(axis=1)
 
 
-@draw_tally.register
-def _(channel: Channel, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+@dispatch.draw_tally.register
+def _(
+    channel: Channel, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     """Return the users at a level are multinomial over the symbols."""
     tally = np.zeros((len(counts), channel.symbols), dtype=np.int64)
     for level, row in enumerate(channel.table):
@@ -78,4 +73,4 @@ def _(channel: Channel, counts: TallyCounts, rng: np.random.Generator) -> TallyC
     return tally
 
 
-verified(Channel, "table", {"randomized-response": randomized_response})
+dispatch.verified(Channel, "table", {"randomized-response": randomized_response})

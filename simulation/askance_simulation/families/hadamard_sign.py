@@ -14,21 +14,13 @@ import numpy as np
 
 from askance_aggregator.families import HadamardFamily, hadamard_sign
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, HadamardSign
-from askance_simulation.families.dispatch import (
-    Coins,
-    Levels,
-    Reports,
-    TallyCounts,
-    draw,
-    draw_tally,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import big_endian
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 
-@draw.register
-def _(randomizer: HadamardSign, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(randomizer: HadamardSign, levels: dispatch.Levels, coins: dispatch.Coins) -> dispatch.Reports:
     rows = np.zeros(len(levels), np.int64)
     if randomizer.row_bits:
         rows = (coins[:, 0] >> np.uint64(COIN_BITS - randomizer.row_bits)).astype(np.int64)
@@ -52,8 +44,10 @@ def _(randomizer: HadamardSign) -> Kernel:
     return Kernel(load, sums, lambda sums: family.plus_counts(sums.reshape(-1, 2)))
 
 
-@draw_tally.register
-def _(randomizer: HadamardSign, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+@dispatch.draw_tally.register
+def _(
+    randomizer: HadamardSign, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     """Draw free reports all at once, bound ones level by level."""
     rows = 1 << randomizer.row_bits
     kept = float(max(randomizer.threshold, COIN_SPACE - randomizer.threshold) / COIN_SPACE)
@@ -68,7 +62,7 @@ def _(randomizer: HadamardSign, counts: TallyCounts, rng: np.random.Generator) -
     return HadamardFamily(randomizer).plus_counts(signs)
 
 
-verified(
+dispatch.verified(
     HadamardSign,
     "hadamard_sign",
     {f"hadamard-sign({d})": partial(hadamard_sign, d) for d in (1, 8, 64, 1024)},

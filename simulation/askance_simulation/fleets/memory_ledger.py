@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from askance_client.ledger.contract import (
-    SECONDS_PER_DAY,
-    Charge,
-    Compose,
-    Entry,
-    Limits,
-    Overrun,
-    Standing,
-    Totals,
-    check_charge,
-    overrun,
-)
+from askance_client.ledger import contract
 
-_NOTHING = Totals(0, 0, 0, 0)
-_FRESH = Standing(None, None, _NOTHING)  # of every ledger without a charge
+_NOTHING = contract.Totals(0, 0, 0, 0)
+_FRESH = contract.Standing(None, None, _NOTHING)  # of every ledger without a charge
 
 
 class MemoryLedger:
@@ -64,7 +53,7 @@ class MemoryLedger:
     def stored(self, request_digest: bytes) -> bytes | None:
         return self._reports.get(request_digest)
 
-    def totals(self, study_digest: bytes, day: int) -> Totals:
+    def totals(self, study_digest: bytes, day: int) -> contract.Totals:
         if not self._entries:
             return _NOTHING
         study, answers, on_day = self._study_spent, self._study_answers, self._day_spent
@@ -74,15 +63,15 @@ class MemoryLedger:
             study, answers = sum(costs), len(costs)
         if day != self._day:
             times = ((at_s, cost) for _, _, at_s, cost, _ in self._entries)
-            on_day = sum(cost for at_s, cost in times if at_s // SECONDS_PER_DAY == day)
+            on_day = sum(cost for at_s, cost in times if at_s // contract.SECONDS_PER_DAY == day)
         if (study_digest, day) != (self._study, self._day):
             work = sum(
                 weight
                 for _, other, at_s, _, weight in self._entries
-                if other == study_digest and at_s // SECONDS_PER_DAY == day
+                if other == study_digest and at_s // contract.SECONDS_PER_DAY == day
             )
         life, last_s, every = self._life, self._last_s, len(self._entries)
-        return Totals(study, on_day, life, last_s, 0, 0, every, answers, work)
+        return contract.Totals(study, on_day, life, last_s, 0, 0, every, answers, work)
 
     def standing(
         self,
@@ -90,20 +79,22 @@ class MemoryLedger:
         question: bytes,
         study_digest: bytes,
         day: int,
-        limits: Limits | None = None,
-    ) -> Standing:
+        limits: contract.Limits | None = None,
+    ) -> contract.Standing:
         if not self._entries:
             return _FRESH
-        return Standing(
+        return contract.Standing(
             self._reports.get(request_digest),
             self._frozen.get(question),
             self._totals(study_digest, day, limits),
         )
 
-    def commit(self, charge: Charge, limits: Limits, compose: Compose) -> bytes | Overrun:
-        check_charge(charge)
+    def commit(
+        self, charge: contract.Charge, limits: contract.Limits, compose: contract.Compose
+    ) -> bytes | contract.Overrun:
+        contract.check_charge(charge)
         request, study, question, at_s, cost, symbol, _, _, weight = charge
-        day, sequence, totals = at_s // SECONDS_PER_DAY, len(self._entries) + 1, _NOTHING
+        day, sequence, totals = at_s // contract.SECONDS_PER_DAY, len(self._entries) + 1, _NOTHING
         if self._entries:
             stored = self._reports.get(request)
             if stored is not None:
@@ -112,7 +103,7 @@ class MemoryLedger:
             if frozen is not None:
                 return compose(frozen, 0, 0, 0)
             totals = self._totals(study, day, limits)
-        past = overrun(totals, cost, limits, weight)
+        past = contract.overrun(totals, cost, limits, weight)
         if past is not None:
             return past
         report = compose(symbol, cost, totals.spent(limits) + cost, sequence)
@@ -130,7 +121,9 @@ class MemoryLedger:
             self._last_s = at_s
         return report
 
-    def _totals(self, study_digest: bytes, day: int, limits: Limits | None) -> Totals:
+    def _totals(
+        self, study_digest: bytes, day: int, limits: contract.Limits | None
+    ) -> contract.Totals:
         totals = self.totals(study_digest, day)
         if not totals.life or limits is None or (limits.window is None and limits.epoch is None):
             return totals
@@ -147,9 +140,9 @@ class MemoryLedger:
             if at_s >= from_s and study_digest in (None, study)
         )
 
-    def history(self) -> Iterator[Entry]:
+    def history(self) -> Iterator[contract.Entry]:
         entries = enumerate(tuple(self._entries), start=1)
-        return (Entry(*entry[:4], sequence) for sequence, entry in entries)
+        return (contract.Entry(*entry[:4], sequence) for sequence, entry in entries)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

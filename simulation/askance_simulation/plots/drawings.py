@@ -9,26 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from askance_aggregator.learners import shapes
 from askance_aggregator.learners.presentation import EstimateRow
-from askance_aggregator.learners.shapes import (
-    Branch,
-    Centres,
-    Coefficients,
-    Components,
-    ConfusionTable,
-    DistributionFunction,
-    Effect,
-    FrequentValues,
-    Intervals,
-    NoShape,
-    Predictions,
-    ResultShape,
-    RuleList,
-    Tables,
-    TimeSeries,
-    Tree,
-    TwoWayTable,
-)
 from askance_client.errors import InvalidParameter
 from askance_simulation.plots import style
 from askance_simulation.plots.picture import Content, Picture, fitted_figure
@@ -39,9 +21,9 @@ _TEXT = 62  # characters of a condition
 _CHARACTER = 0.0145  # part of the width
 
 
-def tree(shape: Tree, content: Content) -> Picture:
+def tree(shape: shapes.Tree, content: Content) -> Picture:
     """Draw a tree from the left: a line per node, its children below it and further right."""
-    lines: list[tuple[int, str, Branch]] = []
+    lines: list[tuple[int, str, shapes.Branch]] = []
     _collect(shape.root, 0, "", lines)
     drawn = lines[:_MAX_LINES]
     figure = fitted_figure(_LINE * len(drawn) + 1.6)
@@ -62,7 +44,7 @@ def tree(shape: Tree, content: Content) -> Picture:
     return Picture(figure)
 
 
-def rule_list(shape: RuleList, content: Content) -> Picture:
+def rule_list(shape: shapes.RuleList, content: Content) -> Picture:
     """Draw a list of rules from the top: a condition that holds leads to the right."""
     rules = shape.rules[: _MAX_LINES - 1]
     figure = fitted_figure(0.42 * (len(rules) + 1) + 1.5)
@@ -90,14 +72,16 @@ def rule_list(shape: RuleList, content: Content) -> Picture:
     return Picture(figure)
 
 
-def _collect(branch: Branch, level: int, edge: str, lines: list[tuple[int, str, Branch]]) -> None:
+def _collect(
+    branch: shapes.Branch, level: int, edge: str, lines: list[tuple[int, str, shapes.Branch]]
+) -> None:
     """List nodes in the order of the drawing, with the answer that leads to each."""
     lines.append((level, edge, branch))
     for answer, child in zip(("then", "else"), branch.children, strict=False):
         _collect(child, level + 1, answer, lines)
 
 
-def _node(axes: Any, left: float, up: int, edge: str, branch: Branch) -> None:
+def _node(axes: Any, left: float, up: int, edge: str, branch: shapes.Branch) -> None:
     answer = f"{edge} " if edge else ""
     if branch.outcome is None:
         text = style.name(f"if {branch.text} is {branch.detail}:", _TEXT - 3 * int(left / _INDENT))
@@ -145,7 +129,7 @@ def _titled(axes: Any, content: Content, heading: str) -> None:
 _BINS = 40
 
 
-def centres(shape: Centres, content: Content) -> Picture:
+def centres(shape: shapes.Centres, content: Content) -> Picture:
     """Draw centres in the two numbers in which they differ most."""
     if len(shape.centres) < 2 and not shape.points:
         raise InvalidParameter("plot: expected two centres or more, got one, which is a point")
@@ -166,7 +150,7 @@ def centres(shape: Centres, content: Content) -> Picture:
     return Picture(figure)
 
 
-def _most_apart(shape: Centres) -> tuple[int, int | None]:
+def _most_apart(shape: shapes.Centres) -> tuple[int, int | None]:
     """Return the numbers with the widest centres, in units of the points' (or own) spread."""
     middles = np.array(shape.centres)
     spread = np.array(shape.points).std(axis=0) if shape.points else np.ptp(middles, axis=0)
@@ -178,7 +162,7 @@ def _most_apart(shape: Centres) -> tuple[int, int | None]:
     return (chosen[0], chosen[1]) if len(chosen) == 2 else (chosen[0], None)
 
 
-def _in_a_plane(axes: Any, shape: Centres, first: int, second: int) -> None:
+def _in_a_plane(axes: Any, shape: shapes.Centres, first: int, second: int) -> None:
     if shape.points:
         points = np.array(shape.points)
         axes.plot(
@@ -212,7 +196,7 @@ def _in_a_plane(axes: Any, shape: Centres, first: int, second: int) -> None:
     style.plain(axes, "", style.name(shape.names[first]), style.name(shape.names[second]))
 
 
-def _on_a_line(axes: Any, shape: Centres, number: int) -> None:
+def _on_a_line(axes: Any, shape: shapes.Centres, number: int) -> None:
     """Draw centres of one number as lines over the number's histogram."""
     top = 1.0
     if shape.points:
@@ -239,7 +223,7 @@ def _on_a_line(axes: Any, shape: Centres, number: int) -> None:
 _MAX_ROWS = 60  # of the greatest estimates; a picture with more is longer than any screen
 
 
-def intervals(shape: Intervals, content: Content) -> Picture:
+def intervals(shape: shapes.Intervals, content: Content) -> Picture:
     """Draw the rows, the greatest on top, or in their own order from the top."""
     axes, drawn = _rows(content)
     across = "share of users" if content.shares else "estimate"
@@ -249,7 +233,7 @@ def intervals(shape: Intervals, content: Content) -> Picture:
     return _captioned(axes, content, drawn)
 
 
-def effect(shape: Effect, content: Content) -> Picture:
+def effect(shape: shapes.Effect, content: Content) -> Picture:
     """Draw the rows beside a line at the value of no effect."""
     axes, drawn = _rows(content)
     axes.axvline(shape.null, color=style.BAD, linestyle="--", linewidth=1.5, label=shape.null_name)
@@ -276,7 +260,7 @@ def _window(limits: tuple[float, float], values: Sequence[float]) -> tuple[float
     return max(low, -most), min(high, most)
 
 
-def frequent_values(shape: FrequentValues, content: Content) -> Picture:
+def frequent_values(shape: shapes.FrequentValues, content: Content) -> Picture:
     """Draw the values' shares as bars, beside a line at the threshold."""
     axes, drawn = _rows(content, bars=True)
     axes.axvline(
@@ -356,7 +340,7 @@ def _row_text(row: EstimateRow) -> str:
 _MARKED = 20  # points; more are a line
 
 
-def distribution(shape: DistributionFunction, content: Content) -> Picture:
+def distribution(shape: shapes.DistributionFunction, content: Content) -> Picture:
     """Draw the share of users up to each value.
 
     A share with an interval has a band up and down; a quantile has a bar from the least to the
@@ -412,7 +396,7 @@ _GROUPS = 10  # of equally many rows, by prediction
 _DRAWN = 1500  # rows; more hide each other
 
 
-def confusion(shape: ConfusionTable, content: Content) -> Picture:
+def confusion(shape: shapes.ConfusionTable, content: Content) -> Picture:
     """Draw the share of each true class by predicted class, and the accuracy beside a guess."""
     counts = np.array(shape.counts, dtype=np.float64)
     of_class = counts.sum(axis=1, keepdims=True)
@@ -464,7 +448,7 @@ def _accuracy(axes: Any, counts: np.ndarray[Any, Any]) -> None:
     axes.set_ylim(0, 1.02)
 
 
-def predictions(shape: Predictions, content: Content) -> Picture:
+def predictions(shape: shapes.Predictions, content: Content) -> Picture:
     """Draw predicted against true numbers, and the mean truth by groups of predictions."""
     true, predicted = np.array(shape.truth), np.array(shape.predicted)
     figure = fitted_figure(4.6)
@@ -506,7 +490,7 @@ _NUMBERED_CELLS = 100  # cells of a table with their number in them
 _WIDE = 6  # columns from which on a table has a line of its own
 
 
-def tables(shape: Tables, content: Content) -> Picture:
+def tables(shape: shapes.Tables, content: Content) -> Picture:
     """Draw every table as cells, darker for greater shares, with its numbers."""
     drawn = shape.tables[:_MAX_TABLES]
     columns = 1 if any(len(table.column_labels) > _WIDE for table in drawn) else min(2, len(drawn))
@@ -538,7 +522,7 @@ def tables(shape: Tables, content: Content) -> Picture:
     return Picture(figure)
 
 
-def _draw_table(axes: Any, table: TwoWayTable, highest: float) -> None:
+def _draw_table(axes: Any, table: shapes.TwoWayTable, highest: float) -> None:
     axes.imshow(table.values, cmap="Blues", vmin=0, vmax=highest or 1, aspect="auto")
     axes.set_yticks(range(len(table.row_labels)), [style.name(text) for text in table.row_labels])
     style.names_across(axes, table.column_labels)
@@ -560,7 +544,7 @@ _MAX_BARS = 25
 _NUMBERED_COMPONENTS = 12
 
 
-def coefficients(shape: Coefficients, content: Content) -> Picture:
+def coefficients(shape: shapes.Coefficients, content: Content) -> Picture:
     """Draw the weights as bars, the greatest magnitude on top."""
     if len(shape.values) < 2 or not any(shape.values):
         only = f"{shape.values[0]:.4g}" if len(shape.values) == 1 else "0 of every feature"
@@ -593,7 +577,7 @@ def coefficients(shape: Coefficients, content: Content) -> Picture:
     return Picture(figure)
 
 
-def components(shape: Components, content: Content) -> Picture:
+def components(shape: shapes.Components, content: Content) -> Picture:
     """Draw the explained parts of the variance, and the loadings as cells."""
     count, width = len(shape.explained), len(shape.names)
     figure = fitted_figure(max(3.0, 0.3 * width + 2.0))
@@ -627,7 +611,7 @@ def components(shape: Components, content: Content) -> Picture:
 _MARKED_TIMES = 40  # points; more are a line
 
 
-def time_series(shape: TimeSeries, content: Content) -> Picture:
+def time_series(shape: shapes.TimeSeries, content: Content) -> Picture:
     """Draw the rows from left to right."""
     rows, places = content.rows, range(len(content.rows))
     names = [row.name for row in rows]
@@ -652,7 +636,7 @@ def time_series(shape: TimeSeries, content: Content) -> Picture:
     return Picture(figure)
 
 
-def draw(shape: ResultShape | None, content: Content) -> Picture:
+def draw(shape: shapes.ResultShape | None, content: Content) -> Picture:
     """Draw a shape.
 
     Raises:
@@ -663,25 +647,25 @@ def draw(shape: ResultShape | None, content: Content) -> Picture:
     return DRAWINGS[type(shape)](shape, content)
 
 
-def _refuse(shape: NoShape, content: Content) -> Picture:
+def _refuse(shape: shapes.NoShape, content: Content) -> Picture:
     raise InvalidParameter(f"plot: expected a result with a picture, got none: {shape.reason}")
 
 
-DRAWINGS: Mapping[type[ResultShape], Callable[[Any, Content], Picture]] = MappingProxyType(
+DRAWINGS: Mapping[type[shapes.ResultShape], Callable[[Any, Content], Picture]] = MappingProxyType(
     {
-        Centres: centres,
-        Coefficients: coefficients,
-        Components: components,
-        ConfusionTable: confusion,
-        DistributionFunction: distribution,
-        Effect: effect,
-        FrequentValues: frequent_values,
-        Intervals: intervals,
-        NoShape: _refuse,
-        Predictions: predictions,
-        RuleList: rule_list,
-        Tables: tables,
-        TimeSeries: time_series,
-        Tree: tree,
+        shapes.Centres: centres,
+        shapes.Coefficients: coefficients,
+        shapes.Components: components,
+        shapes.ConfusionTable: confusion,
+        shapes.DistributionFunction: distribution,
+        shapes.Effect: effect,
+        shapes.FrequentValues: frequent_values,
+        shapes.Intervals: intervals,
+        shapes.NoShape: _refuse,
+        shapes.Predictions: predictions,
+        shapes.RuleList: rule_list,
+        shapes.Tables: tables,
+        shapes.TimeSeries: time_series,
+        shapes.Tree: tree,
     }
 )

@@ -12,24 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from askance_aggregator.learners import (
-    Conjunction,
-    DecisionList,
-    Disjunction,
-    LiteralConjunction,
-    MaskedParity,
-    Rule,
-    conjunctions_schema,
-    labelled_bits_schema,
-    masked_parity_schema,
-)
+from askance_aggregator import learners
 from askance_aggregator.queries import EncodedColumns
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_simulation.populations.columns import columns_of, draws, parity_of, words_of_bits
 from askance_simulation.populations.population import Population, catalogued
 from askance_simulation.randomness import Seed, keystream
 
-Concept = LiteralConjunction | Disjunction | DecisionList
+Concept = learners.LiteralConjunction | learners.Disjunction | learners.DecisionList
 
 
 @catalogued("literal-conjunctions", "uniform bits labelled by a random conjunction with negations")
@@ -41,7 +31,10 @@ def literal_conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -
     variables, coins = _drawn("literal-conjunctions", seed, d, relevant)
     chosen, negated = _split(variables, coins)
     return _labelled(
-        "literal-conjunctions", LiteralConjunction(d, chosen, negated), size, seed / "people"
+        "literal-conjunctions",
+        learners.LiteralConjunction(d, chosen, negated),
+        size,
+        seed / "people",
     )
 
 
@@ -53,7 +46,9 @@ def disjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
     """
     variables, coins = _drawn("disjunctions", seed, d, relevant)
     chosen, negated = _split(variables, coins)
-    return _labelled("disjunctions", Disjunction(d, chosen, negated), size, seed / "people")
+    return _labelled(
+        "disjunctions", learners.Disjunction(d, chosen, negated), size, seed / "people"
+    )
 
 
 @catalogued("decision-lists", "uniform bits labelled by a random decision list")
@@ -67,10 +62,10 @@ def decision_lists(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popu
     variables, coins = _drawn("decision-lists", seed, d, relevant)
     first = int(coins[-1] >> np.uint64(1)) & 1
     rules = tuple(
-        Rule(variable, int(coin) & 1, (first + place) % 2)
+        learners.Rule(variable, int(coin) & 1, (first + place) % 2)
         for place, (variable, coin) in enumerate(zip(variables, coins, strict=False))
     )
-    concept = DecisionList(d, rules, (first + relevant) % 2)
+    concept = learners.DecisionList(d, rules, (first + relevant) % 2)
     return _labelled("decision-lists", concept, size, seed / "people")
 
 
@@ -100,7 +95,7 @@ def _labelled(name: str, concept: Concept, size: int, people: Seed) -> Populatio
     columns = _columns(concept, people)
     return Population(
         name,
-        labelled_bits_schema(concept.d),
+        learners.labelled_bits_schema(concept.d),
         size,
         columns,
         target=concept,
@@ -163,7 +158,7 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
         x = words_of_bits(draws(people, start, stop, width), d)
         return columns_of({"x": x, "y": parity_of(x, mask)})
 
-    return Population("parities", labelled_bits_schema(d), size, columns, target=Parity(r))
+    return Population("parities", learners.labelled_bits_schema(d), size, columns, target=Parity(r))
 
 
 @catalogued("conjunctions", "uniform bits labelled by a random monotone conjunction")
@@ -185,8 +180,8 @@ def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
             y &= (x[j // 32] >> (j % 32)) & 1
         return columns_of({"x": x, "y": y})
 
-    target = Conjunction(d, variables)
-    return Population("conjunctions", conjunctions_schema(d), size, columns, target=target)
+    target = learners.Conjunction(d, variables)
+    return Population("conjunctions", learners.conjunctions_schema(d), size, columns, target=target)
 
 
 @catalogued("masked-parity", "uniform (x, i, b) labelled by a random MASKED-PARITY concept")
@@ -199,7 +194,7 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
     The concept (r, a) is uniform and drawn from the seed too.
     `d` is 2 .. 1024.
     """
-    schema = masked_parity_schema(d)
+    schema = learners.masked_parity_schema(d)
     law, people = seed / "concept", seed / "people"
     secret = draws(law, 0, 1, d // 64 + 2)[0]
     r = tuple(int(secret[j // 64] >> np.uint64(j % 64)) & 1 for j in range(d))
@@ -222,4 +217,4 @@ def masked_parity(size: int, seed: Seed, d: int = 8) -> Population:
         minus = np.where(b == 1, answers[i], parity_of(x, mask) ^ a)
         return columns_of({"x": x, "i": i, "b": b, "y": minus})  # label 0 is +1, label 1 is -1
 
-    return Population("masked-parity", schema, size, columns, target=MaskedParity(r, a))
+    return Population("masked-parity", schema, size, columns, target=learners.MaskedParity(r, a))

@@ -27,20 +27,12 @@ from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Bit, Bits, Category, Label, Query, Schema
 from askance_client.records import Table
+from askance_simulation.populations import tables
 from askance_simulation.populations.arrow_records import frame_records, parquet_records
 from askance_simulation.populations.arrow_tables import arrow_of, columns_of_frame
 from askance_simulation.populations.columns import below, draws, narrowed
 from askance_simulation.populations.record_types import RecordTypes
 from askance_simulation.populations.sources import DataSource
-from askance_simulation.populations.tables import (
-    MOST_OUTSIDE,
-    ColumnNotes,
-    Records,
-    TableRecords,
-    TextColumns,
-    records_of,
-    users_of,
-)
 from askance_simulation.randomness import Seed
 
 _Maker = TypeVar("_Maker", bound="Callable[..., Population]")
@@ -150,7 +142,7 @@ class Population:
     drift: Callable[[int], Population] | None = None
     warnings: Mapping[str, str] = field(default_factory=dict)
     column_types: Mapping[str, str] = field(default_factory=dict)
-    column_notes: ColumnNotes = field(default_factory=ColumnNotes)
+    column_notes: tables.ColumnNotes = field(default_factory=tables.ColumnNotes)
     suiting: SuitingUsers | None = None
 
     def __post_init__(self) -> None:
@@ -279,7 +271,7 @@ class Population:
         """
         given = {name: _values(name, column) for name, column in columns_of_frame(columns)}
         people = narrowed(schema, encode_columns(schema, given))
-        records = TableRecords(name, schema, people)
+        records = tables.TableRecords(name, schema, people)
         return population_of(records, Seed.of(seed), held_out=rational(held_out, "held_out"))
 
     @classmethod
@@ -293,7 +285,7 @@ class Population:
         seed: int = 0,
         keep: Collection[str] = (),
         delimiter: str = ",",
-        most_outside: Rational = MOST_OUTSIDE,
+        most_outside: Rational = tables.MOST_OUTSIDE,
         categories: Collection[str] = (),
         held_out: Rational = 0,
     ) -> Population:
@@ -337,7 +329,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
         keep: Collection[str] = (),
-        most_outside: Rational = MOST_OUTSIDE,
+        most_outside: Rational = tables.MOST_OUTSIDE,
         categories: Collection[str] = (),
         held_out: Rational = 0,
     ) -> Population:
@@ -372,7 +364,7 @@ class Population:
         users: int | None = None,
         seed: int = 0,
         keep: Collection[str] = (),
-        most_outside: Rational = MOST_OUTSIDE,
+        most_outside: Rational = tables.MOST_OUTSIDE,
         categories: Collection[str] = (),
         held_out: Rational = 0,
     ) -> Population:
@@ -441,7 +433,7 @@ def _values(name: object, column: Any) -> Any:
 
 @plain_arguments
 def people_of(
-    people: Table | Records,
+    people: Table | tables.Records,
     seed: Seed,
     *,
     schema: Schema | None = None,
@@ -449,7 +441,7 @@ def people_of(
     size: int | None = None,
     held_out: Fraction = Fraction(0),
     keep: Collection[str] = (),
-    most_outside: Fraction = MOST_OUTSIDE,
+    most_outside: Fraction = tables.MOST_OUTSIDE,
     categories: Collection[str] = (),
 ) -> Population:
     """Make a population of the rows of a table, one user per row.
@@ -458,10 +450,10 @@ def people_of(
 
     Args, Raises and rules: as of `tables.records_of` and `tables.users_of`.
     """
-    source = TextColumns.of(people) if isinstance(people, Table) else people
+    source = tables.TextColumns.of(people) if isinstance(people, Table) else people
 
     def make(suits: Suits | None, columns: frozenset[str]) -> Population:
-        records = records_of(
+        records = tables.records_of(
             source,
             schema=schema,
             label=label,
@@ -480,10 +472,14 @@ def people_of(
 
 
 def population_of(
-    records: TableRecords, seed: Seed, *, size: int | None = None, held_out: Fraction = Fraction(0)
+    records: tables.TableRecords,
+    seed: Seed,
+    *,
+    size: int | None = None,
+    held_out: Fraction = Fraction(0),
 ) -> Population:
     """Make a population of the records of a table (see `tables.users_of`)."""
-    users = users_of(records, seed, size=size, held_out=held_out)
+    users = tables.users_of(records, seed, size=size, held_out=held_out)
     return Population(
         users.name,
         users.schema,

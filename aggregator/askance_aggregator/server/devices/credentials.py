@@ -6,18 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from askance_aggregator.store import EnrolmentRefused
-from askance_client.service.credentials import (
-    DEVICE_KEY,
-    ENROLMENT_KEY,
-    GATEWAY_KEY,
-    PROTOCOL_KEY,
-    RETRY_KEY,
-    SOFTWARE_KEY,
-    TOKEN_KEY,
-    Metadata,
-    Received,
-    protocol_of,
-)
+from askance_client.service import credentials
 from askance_client.service.exchange import MAX_ENROLMENT_TOKEN_BYTES, PROTOCOL
 from askance_client.service.identity import MAX_ID_BYTES, MAX_TOKEN_BYTES
 
@@ -39,22 +28,22 @@ class Credentials:
     software: str = ""
 
 
-def read_credentials(metadata: Received) -> Credentials:
+def read_credentials(metadata: credentials.Received) -> Credentials:
     """Read a caller's credentials; values that are too long for an identity read as none."""
     found = dict(metadata or ())
-    software = str(found.get(SOFTWARE_KEY, ""))
+    software = str(found.get(credentials.SOFTWARE_KEY, ""))
     return Credentials(
-        protocol_of(metadata),
-        _bounded(found.get(DEVICE_KEY), MAX_ID_BYTES),
-        _bounded(found.get(TOKEN_KEY), MAX_TOKEN_BYTES),
-        _bounded(found.get(GATEWAY_KEY), MAX_ID_BYTES),
+        credentials.protocol_of(metadata),
+        _bounded(found.get(credentials.DEVICE_KEY), MAX_ID_BYTES),
+        _bounded(found.get(credentials.TOKEN_KEY), MAX_TOKEN_BYTES),
+        _bounded(found.get(credentials.GATEWAY_KEY), MAX_ID_BYTES),
         software if _SOFTWARE_TEXT.fullmatch(software) else "",
     )
 
 
-def read_enrolment(metadata: Received) -> bytes:
+def read_enrolment(metadata: credentials.Received) -> bytes:
     """Read the operator's token of an Enrol; no bytes where there is none."""
-    value = dict(metadata or ()).get(ENROLMENT_KEY)
+    value = dict(metadata or ()).get(credentials.ENROLMENT_KEY)
     token = value if isinstance(value, bytes) else b""
     if len(token) > MAX_ENROLMENT_TOKEN_BYTES:
         raise EnrolmentRefused(
@@ -64,14 +53,14 @@ def read_enrolment(metadata: Received) -> bytes:
     return token
 
 
-def accepted_metadata(version: int = PROTOCOL) -> Metadata:
+def accepted_metadata(version: int = PROTOCOL) -> credentials.Metadata:
     """Return the initial metadata of a stream whose caller, of this version, is accepted."""
-    return ((PROTOCOL_KEY, str(version)),)
+    return ((credentials.PROTOCOL_KEY, str(version)),)
 
 
-def retry_metadata(retry_ms: int) -> Metadata:
+def retry_metadata(retry_ms: int) -> credentials.Metadata:
     """Return the trailing metadata that asks a caller to call again after a delay."""
-    return ((RETRY_KEY, str(retry_ms)),)
+    return ((credentials.RETRY_KEY, str(retry_ms)),)
 
 
 def _bounded(value: str | bytes | None, most: int) -> bytes:

@@ -34,20 +34,8 @@ from askance_aggregator.store import EnrolledDevice
 from askance_aggregator.store.register import DeviceState
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus, SignedStudy
-from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, token_digest
+from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, gateway_exchange, token_digest
 from askance_client.service.exchange import MAX_ENTRIES, MAX_STUDIES, entries_of
-from askance_client.service.gateway_exchange import (
-    MAX_ACKS,
-    MAX_BATCH_MEMBERS,
-    MAX_JOINS,
-    MAX_MEMBERS,
-    MAX_UNSETTLED,
-    Absence,
-    GatewayResponse,
-    Join,
-    MemberReports,
-    keep_studies,
-)
 
 T = TypeVar("T")
 _DIGEST_BYTES = 32
@@ -85,7 +73,7 @@ class GatewayConnection:
         known_studies: Iterable[bytes],
         write: Write,
         abort: Abort,
-        most: int = MAX_MEMBERS,
+        most: int = gateway_exchange.MAX_MEMBERS,
     ) -> None:
         self._most = most
         self._known: dict[bytes, None] = dict.fromkeys(known_studies)
@@ -95,7 +83,7 @@ class GatewayConnection:
         self._asks: deque[_Ask] = deque()
         self._look_at = _FEW  # length of that queue from which repetitions are dropped
         self._acks: deque[Ack] = deque()
-        self._absences: deque[tuple[int, Absence]] = deque()
+        self._absences: deque[tuple[int, gateway_exchange.Absence]] = deque()
         self._sequences: deque[tuple[int, int]] = deque()
         self._unsettled = 0
         self._writer = Writer(self._next, write, abort, self.drop)
@@ -120,7 +108,7 @@ class GatewayConnection:
         """Return whether a user is present; one that was displaced or refused is not."""
         return ordinal in self._numbers
 
-    def refuse(self, member: int, reason: Absence) -> list[int]:
+    def refuse(self, member: int, reason: gateway_exchange.Absence) -> list[int]:
         """Tell the gateway that a number stands for no user; return the one that it stood for."""
         self._reserve(member)
         ordinal = self._ordinals[member]
@@ -177,13 +165,13 @@ class GatewayConnection:
     def displaced(self, ordinal: int) -> bool:
         """Leave a user to a newer stream; the other members stay."""
         member = self._numbers.pop(ordinal)
-        self._absences.append((member, Absence.REPLACED))
+        self._absences.append((member, gateway_exchange.Absence.REPLACED))
         self._writer.flush()
         return False
 
     def barred(self, ordinal: int) -> bool:
         """Part with a member who may not take part any more; the other members stay."""
-        self.refuse(self._numbers[ordinal], Absence.UNKNOWN)
+        self.refuse(self._numbers[ordinal], gateway_exchange.Absence.UNKNOWN)
         self._writer.flush()
         return False
 
@@ -221,19 +209,19 @@ class GatewayConnection:
 
     def _next(self) -> bytes | None:
         """Compose the next message; None if there is nothing to be sent now."""
-        acks = _first(self._acks, MAX_ACKS)
-        absences = _first(self._absences, MAX_JOINS)
-        sequences = _first(self._sequences, MAX_JOINS)
+        acks = _first(self._acks, gateway_exchange.MAX_ACKS)
+        absences = _first(self._absences, gateway_exchange.MAX_JOINS)
+        sequences = _first(self._sequences, gateway_exchange.MAX_JOINS)
         studies: dict[bytes, SignedStudy] = {}
         requests: dict[bytes, set[int]] = {}
-        if self._unsettled < MAX_UNSETTLED and not self._sequences:
+        if self._unsettled < gateway_exchange.MAX_UNSETTLED and not self._sequences:
             self._compose(studies, requests)
         if not (acks or absences or sequences or requests):
             return None
         self._unsettled += bool(requests)
-        keep_studies(self._known, dict.fromkeys(studies))
+        gateway_exchange.keep_studies(self._known, dict.fromkeys(studies))
         return encode_gateway_response(
-            GatewayResponse(
+            gateway_exchange.GatewayResponse(
                 tuple(studies.values()),
                 tuple((payload, tuple(sorted(members))) for payload, members in requests.items()),
                 _grouped_acks(acks),
@@ -248,7 +236,7 @@ class GatewayConnection:
         room, later = _Room(), list[_Ask]()
         while self._asks and not room.full:
             ask = self._asks[0]
-            if ask.member not in asked and len(asked) >= MAX_BATCH_MEMBERS:
+            if ask.member not in asked and len(asked) >= gateway_exchange.MAX_BATCH_MEMBERS:
                 break
             self._asks.popleft()
             if self._numbers.get(self._ordinals[ask.member]) != ask.member:
@@ -288,7 +276,11 @@ class _Room:
     """Space that is left in one response for requests and studies."""
 
     def __init__(self) -> None:
-        self._bytes = MAX_RESPONSE_BYTES - _ROOM - MAX_REQUESTS * _MEMBER_BYTES * MAX_BATCH_MEMBERS
+        self._bytes = (
+            MAX_RESPONSE_BYTES
+            - _ROOM
+            - MAX_REQUESTS * _MEMBER_BYTES * gateway_exchange.MAX_BATCH_MEMBERS
+        )
         self._entries = MAX_ENTRIES
         self._requests = MAX_REQUESTS
         self._studies = MAX_STUDIES
@@ -318,9 +310,9 @@ def _grouped_acks(acks: Iterable[Ack]) -> tuple[tuple[bytes, AckStatus, tuple[in
 
 
 def _grouped_absences(
-    absences: Iterable[tuple[int, Absence]],
-) -> tuple[tuple[Absence, tuple[int, ...]], ...]:
-    groups: dict[Absence, set[int]] = {}
+    absences: Iterable[tuple[int, gateway_exchange.Absence]],
+) -> tuple[tuple[gateway_exchange.Absence, tuple[int, ...]], ...]:
+    groups: dict[gateway_exchange.Absence, set[int]] = {}
     for member, reason in absences:
         groups.setdefault(reason, set()).add(member)
     return tuple((reason, tuple(sorted(members))) for reason, members in groups.items())
@@ -394,7 +386,7 @@ class Relay:
         self,
         caller: RelayCaller,
         connection: GatewayConnection,
-        joins: Sequence[Join],
+        joins: Sequence[gateway_exchange.Join],
         software: str,
     ) -> None:
         if not joins:
@@ -404,7 +396,7 @@ class Relay:
         for join, device in zip(joins, devices, strict=True):
             absence = self._absence(caller, device, len(admitted))
             if absence is not None or device is None:
-                reason = absence or Absence.UNKNOWN
+                reason = absence or gateway_exchange.Absence.UNKNOWN
                 self._hub.disconnect(connection, connection.refuse(join.member, reason))
                 continue
             connection.join(join.member, device.ordinal, device.token_digest)
@@ -419,18 +411,18 @@ class Relay:
 
     def _absence(
         self, caller: RelayCaller, device: EnrolledDevice | None, joining: int
-    ) -> Absence | None:
+    ) -> gateway_exchange.Absence | None:
         """Return why a member may not join; None if it may."""
         if device is None:
-            return Absence.UNKNOWN
+            return gateway_exchange.Absence.UNKNOWN
         if not caller.has(device):
-            return Absence.OTHER_GATEWAY
+            return gateway_exchange.Absence.OTHER_GATEWAY
         if self._hub.connected + joining >= self._settings.max_members:
-            return Absence.OVERLOADED
+            return gateway_exchange.Absence.OVERLOADED
         return None
 
     async def _deliver(
-        self, connection: GatewayConnection, reports: Sequence[MemberReports]
+        self, connection: GatewayConnection, reports: Sequence[gateway_exchange.MemberReports]
     ) -> None:
         """Make a batch's reports durable together, and acknowledge them."""
         # The report of a round that is not asked now is not acknowledged: its member is asked again
@@ -440,7 +432,9 @@ class Relay:
         for one in reports:
             ordinal = connection.proven(one.member, one.token)
             if ordinal is None or self._standings.bars(ordinal):
-                self._hub.disconnect(connection, connection.refuse(one.member, Absence.UNKNOWN))
+                self._hub.disconnect(
+                    connection, connection.refuse(one.member, gateway_exchange.Absence.UNKNOWN)
+                )
                 continue
             members.append(one.member)
             proven.append((ordinal, one.reports))

@@ -19,20 +19,13 @@ from askance_aggregator.exchange import (
     encode_enrolled,
     encode_response,
 )
+from askance_aggregator.server.devices import calls
 from askance_aggregator.server.devices.admission import (
     Admission,
     EnrolmentVerifier,
     Unauthenticated,
     UnsupportedProtocol,
     check_protocol,
-)
-from askance_aggregator.server.devices.calls import (
-    CallStatus,
-    Context,
-    Method,
-    caller_of,
-    read_message,
-    served,
 )
 from askance_aggregator.server.devices.certification import (
     CERTIFICATE_METHOD,
@@ -178,25 +171,28 @@ class DevicesServicer:
         return self._handler({**self._exchange, **methods} if devices else methods)
 
     @property
-    def _exchange(self) -> dict[str, Method]:
+    def _exchange(self) -> dict[str, calls.Method]:
         return {"CheckIn": self.check_in, "Participate": self.participate, "Relay": self.relay}
 
-    def _handler(self, methods: Mapping[str, Method]) -> grpc.GenericRpcHandler:
+    def _handler(self, methods: Mapping[str, calls.Method]) -> grpc.GenericRpcHandler:
         handler: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(
             SERVICE,
-            {name: served(self._guarded(method), self.refused) for name, method in methods.items()},
+            {
+                name: calls.served(self._guarded(method), self.refused)
+                for name, method in methods.items()
+            },
         )
         return handler if self._guard is None else FieldLimit(handler, self._guard)
 
-    def _guarded(self, method: Method) -> Method:
+    def _guarded(self, method: calls.Method) -> calls.Method:
         return method if self._guard is None else guarded(method, self._guard)
 
-    def _note(self, context: Context, holder: CertificateHolder) -> None:
+    def _note(self, context: calls.Context, holder: CertificateHolder) -> None:
         """Note that a call's caller is proven."""
         if self._guard is not None:
             self._guard.prove(context.peer(), holder)
 
-    async def enrol(self, context: Context) -> None:
+    async def enrol(self, context: calls.Context) -> None:
         """Serve Enrol: devices become known."""
         metadata = context.invocation_metadata()
         check_protocol(protocol_of(metadata))
@@ -204,18 +200,18 @@ class DevicesServicer:
             raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
         token_id, limit = self._enrolment.verify(read_enrolment(metadata))
         await _accept(context)
-        message = decode_enrol(await read_message(context, self._settings.first_message_s))
+        message = decode_enrol(await calls.read_message(context, self._settings.first_message_s))
         async with self._at_work:
             enrolled = await self._admission.enrol(message, token_id, limit)
         await context.write(encode_enrolled(enrolled.new, enrolled.known))
 
-    async def certify(self, context: Context) -> None:
+    async def certify(self, context: calls.Context) -> None:
         """Serve Certify: a certificate for a device or gateway that its own token proves."""
         metadata = context.invocation_metadata()
         credentials = read_credentials(metadata)
-        caller = await self._admission.relay_caller(credentials, caller_of(context))
+        caller = await self._admission.relay_caller(credentials, calls.caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
-        data = await read_message(context, self._settings.first_message_s)
+        data = await calls.read_message(context, self._settings.first_message_s)
         async with self._at_work:
             answer = await self._proofs.issue(data, holder)
         answer.MergeFrom(self._devices_address)
@@ -223,7 +219,7 @@ class DevicesServicer:
             answer.ClearField("address")
         await context.write(answer.SerializeToString(deterministic=True))
 
-    async def check_in(self, context: Context) -> None:
+    async def check_in(self, context: calls.Context) -> None:
         """Serve CheckIn: reports in; acknowledgements and requests out."""
         began = time.perf_counter()
         ordinal, _ = await self._caller(context)
@@ -235,7 +231,9 @@ class DevicesServicer:
         self._check_ins_of[ordinal] += 1
         try:
             connect = await _accept(context)
-            message = decode_check_in(await read_message(context, self._settings.first_message_s))
+            message = decode_check_in(
+                await calls.read_message(context, self._settings.first_message_s)
+            )
             self._standings.check_device(ordinal)
             async with self._at_work:
                 response = await self._answer(ordinal, message, connect=connect)
@@ -247,17 +245,17 @@ class DevicesServicer:
         await context.write(response)
         self._observer.checked_in(time.perf_counter() - began)
 
-    async def participate(self, context: Context) -> None:
+    async def participate(self, context: calls.Context) -> None:
         """Serve Participate: the same, held open."""
         ordinal, prove = await self._caller(context)
         with self._stream(ordinal):
             await context.send_initial_metadata(_accepted(context))
             await self._participate(ordinal, context, prove)
 
-    async def relay(self, context: Context) -> None:
+    async def relay(self, context: calls.Context) -> None:
         """Serve Relay: the same for all members of a gateway."""
         credentials = read_credentials(context.invocation_metadata())
-        caller = await self._admission.relay_caller(credentials, caller_of(context))
+        caller = await self._admission.relay_caller(credentials, calls.caller_of(context))
         holder = CertificateHolder(caller.gateway, caller.ordinal)
         prove = await self._proofs.prove_holder(context, holder)
         self._note(context, holder)
@@ -292,11 +290,11 @@ class DevicesServicer:
                 del self._streams_of[caller]
             self._observer.stream_closed()
 
-    async def _caller(self, context: Context) -> tuple[int, Proof]:
+    async def _caller(self, context: calls.Context) -> tuple[int, Proof]:
         """Return the ordinal of the device that calls, and its proof for later messages."""
         # The call's metadata and the connection's certificate are enough: no message is read.
         credentials = read_credentials(context.invocation_metadata())
-        ordinal = await self._admission.ordinal(credentials, caller_of(context))
+        ordinal = await self._admission.ordinal(credentials, calls.caller_of(context))
         prove = await self._proofs.prove_device(context, ordinal, credentials.device_id)
         self._note(context, CertificateHolder(0, ordinal))
         return ordinal, prove
@@ -313,8 +311,8 @@ class DevicesServicer:
         parts.appendleft(encode_response(first))
         return next_message(parts)
 
-    async def _participate(self, ordinal: int, context: Context, prove: Proof) -> None:
-        message = decode_check_in(await read_message(context, self._settings.first_message_s))
+    async def _participate(self, ordinal: int, context: calls.Context, prove: Proof) -> None:
+        message = decode_check_in(await calls.read_message(context, self._settings.first_message_s))
         acks = await self._deliver(ordinal, message)  # first: what is settled is not asked again
         known = set(message.known_studies)
         connection = Connection(ordinal, known, context.write, context.abort)
@@ -338,7 +336,7 @@ class DevicesServicer:
         """Deliver a message's reports together."""
         return await self._hub.deliver(ordinal, message.reports) if message.reports else ()
 
-    def refused(self, error: Exception) -> CallStatus:
+    def refused(self, error: Exception) -> calls.CallStatus:
         """Return the status that a call ends with, from the table; count and log it."""
         code, details = status_of(error)
         self._observer.call_refused(code)
@@ -349,12 +347,12 @@ class DevicesServicer:
         elif not isinstance(error, AskanceError | TimeoutError):
             _LOGGER.warning("a call was refused", exc_info=error)
         if not isinstance(error, Overloaded):
-            return CallStatus(code, details)
+            return calls.CallStatus(code, details)
         retry_ms = self._settings.retry_ms + self._jitter(self._settings.retry_ms)
-        return CallStatus(code, details, retry_metadata(retry_ms))
+        return calls.CallStatus(code, details, retry_metadata(retry_ms))
 
 
-async def _accept(context: Context) -> bool:
+async def _accept(context: calls.Context) -> bool:
     """Ask for the message of a call by Connect, whose caller is known; return whether it is one."""
     if CONNECT_KEY not in dict(context.invocation_metadata() or ()):
         return False
@@ -362,6 +360,6 @@ async def _accept(context: Context) -> bool:
     return True
 
 
-def _accepted(context: Context) -> Metadata:
+def _accepted(context: calls.Context) -> Metadata:
     """Return what tells a caller that its stream is accepted, in its own version."""
     return accepted_metadata(protocol_of(context.invocation_metadata()))

@@ -17,6 +17,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
+from askance_aggregator.server.outer import http_calls
 from askance_aggregator.server.outer.addresses import (
     NoProxyHeader,
     caller_address,
@@ -30,16 +31,6 @@ from askance_aggregator.server.outer.connect_calls import (
     KnownCredentials,
     RefusedAddresses,
     is_connect,
-)
-from askance_aggregator.server.outer.http_calls import (
-    MAX_HEAD_BYTES,
-    STATUSES,
-    HttpCall,
-    HttpRefusal,
-    answer,
-    read_head,
-    read_http_call,
-    refusal,
 )
 from askance_aggregator.server.outer.pass_through import (
     CERTIFY,
@@ -178,7 +169,7 @@ class OuterListener:
 
     async def _speak(self, connection: socket.socket, address: str, passing: PassThrough) -> None:
         loop, wait_s = asyncio.get_running_loop(), self._settings.handshake_s
-        reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES)
+        reader = asyncio.StreamReader(limit=http_calls.MAX_HEAD_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
         try:
             transport, _ = await loop.connect_accepted_socket(
@@ -208,21 +199,21 @@ class OuterListener:
         served = True
         try:
             async with asyncio.timeout(wait_s) as patience:
-                head = await read_head(reader)
+                head = await http_calls.read_head(reader)
                 caller = caller_address(address, head.forwarded, self._settings.networks)
                 if self._settings.connect and is_connect(head):
                     patience.reschedule(None)  # its body has a time of its own
                     answered = await self._connect(passing).answer(head, reader, caller)
                     served, reply = answered.whole, answered.data
                 else:
-                    call = await read_http_call(head, reader, (ENROL, CERTIFY))
+                    call = await http_calls.read_http_call(head, reader, (ENROL, CERTIFY))
                     patience.reschedule(None)
                     reply = await _passed_on(call, caller, passing)
-        except HttpRefusal as refused:
-            served, reply = False, refusal(refused.status, refused.code, str(refused))
+        except http_calls.HttpRefusal as refused:
+            served, reply = False, http_calls.refusal(refused.status, refused.code, str(refused))
         except TimeoutError:
             served, text = False, f"request: expected it whole within {wait_s:g} s"
-            reply = refusal(HTTPStatus.REQUEST_TIMEOUT, "DEADLINE_EXCEEDED", text)
+            reply = http_calls.refusal(HTTPStatus.REQUEST_TIMEOUT, "DEADLINE_EXCEEDED", text)
         async with asyncio.timeout(wait_s):
             writer.write(reply)
             await writer.drain()
@@ -294,14 +285,14 @@ class OuterListener:
             bound.unlink(missing_ok=True)
 
 
-async def _passed_on(call: HttpCall, caller: str, passing: PassThrough) -> bytes:
+async def _passed_on(call: http_calls.HttpCall, caller: str, passing: PassThrough) -> bytes:
     """Return the answer to a call that the aggregator decides."""
     code, details, data, trailing = await passing.call(call.path, call.body, call.metadata, caller)
     if code == "OK":
-        return answer(HTTPStatus.OK, data)
-    status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
+        return http_calls.answer(HTTPStatus.OK, data)
+    status = http_calls.STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
     more = [(key, str(value)) for key, value in trailing if key == _RETRY_KEY]
-    return refusal(status, code, details, more)
+    return http_calls.refusal(status, code, details, more)
 
 
 async def _copy_settled(

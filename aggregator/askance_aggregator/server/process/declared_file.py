@@ -12,14 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from askance_aggregator.declarations import (
-    DeclaredKey,
-    KeyGroup,
-    KeyRows,
-    KeyTable,
-    Read,
-    declared_keys,
-)
+from askance_aggregator import declarations
 from askance_aggregator.server.process.files import SecretSource, SecretVariable
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -41,11 +34,11 @@ def variable_of(path: Names) -> str:
 
 def key_paths(make: Callable[..., object], above: Names = ()) -> Iterator[Names]:
     """Yield the path of each key, those of rows left out: no variable sets a row."""
-    for one in declared_keys(make):
-        if isinstance(one.note, KeyRows):
+    for one in declarations.declared_keys(make):
+        if isinstance(one.note, declarations.KeyRows):
             continue
-        if isinstance(one.note, KeyTable):
-            below = above if isinstance(one.note, KeyGroup) else (*above, one.name)
+        if isinstance(one.note, declarations.KeyTable):
+            below = above if isinstance(one.note, declarations.KeyGroup) else (*above, one.name)
             yield from key_paths(one.make, below)
         elif one.type is SecretSource:
             yield from ((*above, one.name + end) for end in _SECRET)
@@ -56,7 +49,7 @@ def key_paths(make: Callable[..., object], above: Names = ()) -> Iterator[Names]
 def read_file(
     make: Callable[..., Any],
     path: Path,
-    readers: Mapping[Any, Read],
+    readers: Mapping[Any, declarations.Read],
     environment: Mapping[str, str],
     instead: Mapping[str, object],
 ) -> Any:
@@ -77,7 +70,7 @@ def read_file(
 class _Reading:
     def __init__(
         self,
-        readers: Mapping[Any, Read],
+        readers: Mapping[Any, declarations.Read],
         environment: Mapping[str, str],
         path: Path,
         instead: Mapping[str, object],
@@ -89,16 +82,18 @@ class _Reading:
 
     def values(self, make: Callable[..., Any], table: TomlTable, path: Names) -> dict[str, Any]:
         """Return the values that are given, by argument."""
-        found = {one.argument: self._value(one, table, path) for one in declared_keys(make)}
+        found = {
+            one.argument: self._value(one, table, path) for one in declarations.declared_keys(make)
+        }
         return {name: value for name, value in found.items() if value is not _ABSENT}
 
-    def _value(self, one: DeclaredKey, table: TomlTable, path: Names) -> Any:
+    def _value(self, one: declarations.DeclaredKey, table: TomlTable, path: Names) -> Any:
         match one.note:
-            case KeyRows():
+            case declarations.KeyRows():
                 return self._rows(one, table)
-            case KeyGroup():
+            case declarations.KeyGroup():
                 return _made(one.make, self.values(one.make, table, path), table)
-            case KeyTable():
+            case declarations.KeyTable():
                 return self._table(one, table, (*path, one.name))
         if one.type is SecretSource:
             found = self._secret(one, table, path)
@@ -110,7 +105,7 @@ class _Reading:
             table.need(one.name, a_text)  # the refusal of a missing key
         return found
 
-    def _key(self, name: str, read: Read, table: TomlTable, path: Names) -> Any:
+    def _key(self, name: str, read: declarations.Read, table: TomlTable, path: Names) -> Any:
         variable = variable_of((*path, name))
         if variable not in self._environment:
             found = table.get(name, lambda value: (read(value, self._folder),))
@@ -118,7 +113,7 @@ class _Reading:
         table.get(name, lambda value: value)
         return self._of_variable(variable, read)
 
-    def _of_variable(self, variable: str, read: Read) -> Any:
+    def _of_variable(self, variable: str, read: declarations.Read) -> Any:
         text = self._environment[variable]
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -133,7 +128,7 @@ class _Reading:
         except InvalidParameter:
             raise refusal from None
 
-    def _secret(self, one: DeclaredKey, table: TomlTable, path: Names) -> Any:
+    def _secret(self, one: declarations.DeclaredKey, table: TomlTable, path: Names) -> Any:
         """Return the place of a secret: a file (`key`, `key_file`), or a variable (`key_env`)."""
         names = [one.name + end for end in _SECRET]
         given = [name for name in names if variable_of((*path, name)) in self._environment]
@@ -149,7 +144,7 @@ class _Reading:
         text = texts[names.index(given[0])]
         return SecretVariable(text) if given[0] == names[2] else self._folder / text
 
-    def _table(self, one: DeclaredKey, table: TomlTable, path: Names) -> Any:
+    def _table(self, one: declarations.DeclaredKey, table: TomlTable, path: Names) -> Any:
         below = table.table(one.name)
         if below is None and any(
             variable_of(key) in self._environment for key in key_paths(one.make, path)
@@ -164,14 +159,14 @@ class _Reading:
             return _ABSENT
         return _made(one.make, self.values(one.make, below, path), below)
 
-    def _rows(self, one: DeclaredKey, table: TomlTable) -> Any:
+    def _rows(self, one: declarations.DeclaredKey, table: TomlTable) -> Any:
         place = table.place(one.name)
         rows = table.get(one.name, lambda value: _tables(value, place.rpartition(": ")[2]))
         if rows is None:
             return _ABSENT
         return tuple(self._row(one, row, f"{place}[{at}]") for at, row in enumerate(rows))
 
-    def _row(self, one: DeclaredKey, content: Mapping[str, Any], place: str) -> Any:
+    def _row(self, one: declarations.DeclaredKey, content: Mapping[str, Any], place: str) -> Any:
         row = TomlTable(content, place)
         made = _made(one.make, self.values(one.make, row, (place,)), row)
         row.finish()
@@ -207,15 +202,15 @@ def fixed_differences(
 ) -> list[str]:
     """Name the keys that differ in two values of `make`, and that wait for the next start."""
     names: list[str] = []
-    for one in declared_keys(make):
+    for one in declarations.declared_keys(make):
         old, new = getattr(before, one.argument), getattr(after, one.argument)
         if old == new:
             continue
         path = (*above, one.name)
-        tables = isinstance(one.note, KeyTable) and isinstance(one.make, type)
+        tables = isinstance(one.note, declarations.KeyTable) and isinstance(one.make, type)
         if one.note.fixed or (tables and None in (old, new)):
             names.append(".".join(path))
         elif tables:
-            below = above if isinstance(one.note, KeyGroup) else path
+            below = above if isinstance(one.note, declarations.KeyGroup) else path
             names += fixed_differences(one.make, old, new, below)
     return names

@@ -17,15 +17,8 @@ from textwrap import wrap
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from askance_aggregator import declarations
 from askance_aggregator.analyst.signed_counts import CountsSigner
-from askance_aggregator.declarations import (
-    DeclaredKey,
-    Key,
-    KeyGroup,
-    KeyRows,
-    KeyTable,
-    declared_keys,
-)
 from askance_aggregator.server.process.certificates import devices_authority, self_made
 from askance_aggregator.server.process.configuration import Configuration, read_configuration
 from askance_aggregator.server.process.declared_file import PREFIX
@@ -307,31 +300,35 @@ def _lines(
     # live: whether the table itself stands in the file, and not in a comment.
     keys = list(_flat(make))
     for place, one in enumerate(keys):
-        if isinstance(one.note, Key):
+        if isinstance(one.note, declarations.Key):
             value = given.get(".".join((*above, one.name)))
             *comment, line = _key_lines(one, one.note, value, live)
             yield from ["", *comment][not place :] if comment else ()
             yield line
     for one in keys:
-        if isinstance(one.note, KeyTable):
+        if isinstance(one.note, declarations.KeyTable):
             path = (*above, one.name)
             name = ".".join(path)
-            below = live and one.note.shown and not isinstance(one.note, KeyRows)
+            below = live and one.note.shown and not isinstance(one.note, declarations.KeyRows)
             if one.note.text:
-                header = f"[[{name}]]" if isinstance(one.note, KeyRows) else f"[{name}]"
+                header = (
+                    f"[[{name}]]" if isinstance(one.note, declarations.KeyRows) else f"[{name}]"
+                )
                 yield from ("", *_comment(one.note.text), header if below else f"# {header}")
             yield from _lines(one.make, given, path, live=below)
 
 
-def _flat(make: Callable[..., object]) -> Iterator[DeclaredKey]:
-    for one in declared_keys(make):
-        if isinstance(one.note, KeyGroup):
+def _flat(make: Callable[..., object]) -> Iterator[declarations.DeclaredKey]:
+    for one in declarations.declared_keys(make):
+        if isinstance(one.note, declarations.KeyGroup):
             yield from _flat(one.make)
         else:
             yield one
 
 
-def _key_lines(one: DeclaredKey, key: Key, given: object, live: bool) -> Iterator[str]:
+def _key_lines(
+    one: declarations.DeclaredKey, key: declarations.Key, given: object, live: bool
+) -> Iterator[str]:
     value = given if given is not None else None if one.needed or key.example else one.default
     line = f"{one.name} = {key.example if value is None else _toml(value)}"
     if value is None or not live:

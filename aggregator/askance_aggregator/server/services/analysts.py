@@ -11,17 +11,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import TypeVar
 
+from askance_aggregator.analyst import messages
 from askance_aggregator.analyst.calls import NO_SUBJECT, CallRefused
-from askance_aggregator.analyst.messages import (
-    check_submission,
-    epochs_message,
-    export_parts,
-    extent_message,
-    facts_message,
-    population_of,
-    query_of,
-    state_number,
-)
 from askance_aggregator.analyst.signed_counts import CountsSigner
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.reports.schemas import toml_of
@@ -200,7 +191,7 @@ class AnalystsServicer(Servicer):
         self, request: pb.SubmitStudyRequest, admitted: Admitted
     ) -> pb.SubmitStudyResponse:
         """Answer Submit."""
-        signed, population = _submitted(request, admitted), population_of(request)
+        signed, population = _submitted(request, admitted), messages.population_of(request)
         with self._observer.submission_span(admitted.subject, admitted.trace):
             digest = await self._planned(self._manager.submit, signed, population)
         return pb.SubmitStudyResponse(study_digest=digest)
@@ -209,7 +200,7 @@ class AnalystsServicer(Servicer):
         self, request: pb.SubmitStudyRequest, admitted: Admitted
     ) -> pb.PlanStudyResponse:
         """Answer Plan."""
-        signed, population = _submitted(request, admitted), population_of(request)
+        signed, population = _submitted(request, admitted), messages.population_of(request)
         planned = await self._planned(self._manager.plan, signed, population)
         plan = {**planned.to_json(), **population_facts(population, planned.n_users or 0)}
         return pb.PlanStudyResponse(plan_json=json.dumps(plan, ensure_ascii=False))
@@ -220,13 +211,13 @@ class AnalystsServicer(Servicer):
         """Answer List."""
         if admitted.subject != (admitted.signed.public_key or NO_SUBJECT):
             raise CallRefused("bad-signature", "List: expected the caller's own key")
-        query = query_of(request)
+        query = messages.query_of(request)
         owner = admitted.own_key() if admitted.scope is Scope.OWN else None
         page = await self._run(self._manager.page, query or StudyQuery(), owner)
         found = [_summary(one, request) for one in page.studies]
         if query is None:  # an older caller
             return pb.ListStudiesResponse(studies=found[::-1])
-        return pb.ListStudiesResponse(studies=found, extent=extent_message(page.extent))
+        return pb.ListStudiesResponse(studies=found, extent=messages.extent_message(page.extent))
 
     async def schemas(self, _: pb.SchemasRequest, admitted: Admitted) -> pb.SchemasResponse:
         """Answer Schemas."""
@@ -273,7 +264,7 @@ class AnalystsServicer(Servicer):
             so_far = "" if epoch else await self._run(self._manager.result_so_far, digest, key)
             return pb.StudyResult(state=pb.STUDY_STATE_OPEN, result_json=so_far)
         return pb.StudyResult(
-            state=state_number(found.state),
+            state=messages.state_number(found.state),
             reason=found.reason,
             message=found.message,
             result_json=found.result_json,
@@ -286,7 +277,7 @@ class AnalystsServicer(Servicer):
         population = await self._run(self._manager.register.population, called[0])
         signer = self._counts_signer
         sign = None if signer is None else partial(signer.sign, called[0], called[2])
-        parts = export_parts(*found, population, sign)
+        parts = messages.export_parts(*found, population, sign)
         while (part := await self._run(next, parts, None)) is not None:
             yield part
 
@@ -294,19 +285,19 @@ class AnalystsServicer(Servicer):
         """Answer Cancel."""
         digest, key = admitted.subject, await self._owner(admitted)
         state = await self._run(self._manager.cancel, digest, key)
-        return pb.CancelStudyResponse(state=state_number(await self._ended(digest, state)))
+        return pb.CancelStudyResponse(state=messages.state_number(await self._ended(digest, state)))
 
     async def pause(self, _: pb.StudyRequest, admitted: Admitted) -> pb.PauseStudyResponse:
         """Answer Pause."""
         key = await self._owner(admitted)
         state = await self._run(self._manager.pause, admitted.subject, key)
-        return pb.PauseStudyResponse(state=state_number(state))
+        return pb.PauseStudyResponse(state=messages.state_number(state))
 
     async def resume(self, _: pb.StudyRequest, admitted: Admitted) -> pb.ResumeStudyResponse:
         """Answer Resume."""
         key = await self._owner(admitted)
         state = await self._run(self._manager.unpause, admitted.subject, key)
-        return pb.ResumeStudyResponse(state=state_number(state))
+        return pb.ResumeStudyResponse(state=messages.state_number(state))
 
     async def approve(
         self, request: pb.ApproveStudyRequest, admitted: Admitted
@@ -315,7 +306,7 @@ class AnalystsServicer(Servicer):
         approver, names = await self._approver(admitted)
         digest, signature = admitted.subject, request.signature
         state = await self._run(self._manager.approve, digest, approver, signature, names)
-        return pb.ApproveStudyResponse(state=state_number(state))
+        return pb.ApproveStudyResponse(state=messages.state_number(state))
 
     async def refuse(
         self, request: pb.RefuseStudyRequest, admitted: Admitted
@@ -324,7 +315,7 @@ class AnalystsServicer(Servicer):
         approver, names = await self._approver(admitted)
         digest, reason = admitted.subject, request.reason
         state = await self._run(self._manager.refuse, digest, approver, reason, names)
-        return pb.RefuseStudyResponse(state=state_number(await self._ended(digest, state)))
+        return pb.RefuseStudyResponse(state=messages.state_number(await self._ended(digest, state)))
 
     async def delete_reports(
         self, _: pb.StudyRequest, admitted: Admitted
@@ -381,7 +372,7 @@ class AnalystsServicer(Servicer):
 
 def _submitted(request: pb.SubmitStudyRequest, admitted: Admitted) -> SignedStudy:
     """Return the study that a caller has signed the call for, and that is its own."""
-    signed = check_submission(request)
+    signed = messages.check_submission(request)
     if digest_of(signed.study) != admitted.subject:
         raise CallRefused(
             "bad-signature", "Submit: expected the study that the call was signed for"
@@ -396,12 +387,12 @@ def _summary(study: StudyStatus, request: pb.ListStudiesRequest) -> pb.StudySumm
     return pb.StudySummary(
         study_digest=study.digest,
         learner=study.learner,
-        state=state_number(study.state),
+        state=messages.state_number(study.state),
         rounds_closed=study.rounds_closed,
-        epochs=epochs_message(study.epochs),
+        epochs=messages.epochs_message(study.epochs),
         reason=study.reason if request.with_reasons else "",
         public_key=study.public_key if request.HasField("query") else b"",
-        facts=facts_message(study) if request.with_facts else None,
+        facts=messages.facts_message(study) if request.with_facts else None,
     )
 
 
@@ -412,15 +403,15 @@ def _event(
     if request.with_approval and status.approval is not None:
         approval = pb.StudyApproval(**asdict(status.approval))
     return pb.StudyEvent(
-        state=state_number(status.state),
+        state=messages.state_number(status.state),
         round=status.round,
         asked=status.asked,
         answered=status.answered,
         reason=status.reason,
         message=status.message,
-        epochs=epochs_message(status.epochs),
+        epochs=messages.epochs_message(status.epochs),
         population=population,
-        facts=facts_message(status) if request.with_facts else None,
+        facts=messages.facts_message(status) if request.with_facts else None,
         approval=approval,
     )
 

@@ -17,18 +17,7 @@ from askance_aggregator.encoding import read_terms
 from askance_aggregator.planning import StudyPlan
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
-from askance_aggregator.server.studies.approvals import (
-    ApprovalRefused,
-    ApprovalStanding,
-    Approver,
-    ApproverCheck,
-    cancelled_end,
-    check_approver,
-    check_reason,
-    is_refused,
-    standing_of,
-    void,
-)
+from askance_aggregator.server.studies import approvals, submissions
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results, has_asked
 from askance_aggregator.server.studies.outer_statements import (
     delta_of_results,
@@ -37,17 +26,6 @@ from askance_aggregator.server.studies.outer_statements import (
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
 from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses, add_titles
-from askance_aggregator.server.studies.submissions import (
-    Submission,
-    SubmissionLimits,
-    check_keep,
-    check_room,
-    check_timely,
-    check_workable,
-    count_users,
-    understand,
-    understand_unsigned,
-)
 from askance_aggregator.store import (
     AuditLog,
     Conclusion,
@@ -109,19 +87,19 @@ class StudyManager:
         fleet: ServiceFleet,
         *,
         analysts: frozenset[bytes],
-        limits: SubmissionLimits | None = None,
+        limits: submissions.SubmissionLimits | None = None,
         now_s: Callable[[], int] = system_now_s,
         observer: Observer = SILENT,
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
         deleted: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
-        may_approve: ApproverCheck = lambda *_: ApprovalStanding.UNKNOWN,
+        may_approve: approvals.ApproverCheck = lambda *_: approvals.ApprovalStanding.UNKNOWN,
     ) -> None:
         self._store = store
         self._fleet = fleet
         self._analysts = analysts
-        self._limits = limits or SubmissionLimits()
+        self._limits = limits or submissions.SubmissionLimits()
         self._now_s = now_s
         self._observer = observer
         self._look_s = look_s
@@ -154,7 +132,7 @@ class StudyManager:
         """Register of devices of the store."""
         return self._store.register
 
-    def change(self, analysts: frozenset[bytes], limits: SubmissionLimits) -> None:
+    def change(self, analysts: frozenset[bytes], limits: submissions.SubmissionLimits) -> None:
         """Accept other analysts' studies, within other limits, from now on; open ones go on."""
         with self._lock:
             self._analysts, self._limits = analysts, limits
@@ -190,14 +168,16 @@ class StudyManager:
           SubmissionRefused: it is not permitted, or cannot work; no user was asked.
           StoreError: it could not be made durable.
         """
-        submission = understand(signed, self._analysts, population)
+        submission = submissions.understand(signed, self._analysts, population)
         if self._known(submission):
             self._begin_if_let_go(submission)
             return submission.digest
         planned, now_s = self._checked(submission), self._now_s()
         with self._lock, self._store.replicas.submitting():
             if not self._known(submission):
-                check_room(submission, self._limits, planned.users_needed, self._store, now_s)
+                submissions.check_room(
+                    submission, self._limits, planned.users_needed, self._store, now_s
+                )
                 if population is not None:  # first: a study is never kept without its users
                     self._store.register.keep_population(submission.digest, population)
                 self._store.add_study(submission.digest, signed)
@@ -210,18 +190,20 @@ class StudyManager:
 
         The signature is not looked at, and may be empty.
         """
-        submission = understand_unsigned(signed, self._analysts, population)
+        submission = submissions.understand_unsigned(signed, self._analysts, population)
         planned = self._checked(submission)
-        check_room(submission, self._limits, planned.users_needed, self._store, self._now_s())
+        submissions.check_room(
+            submission, self._limits, planned.users_needed, self._store, self._now_s()
+        )
         return replace(planned, delta=delta_of_results(self._store))
 
-    def _checked(self, submission: Submission) -> StudyPlan:
+    def _checked(self, submission: submissions.Submission) -> StudyPlan:
         """Return the plan of a study that can work; see `submit`."""
-        check_timely(submission, self._limits, self._now_s())
-        check_keep(submission, self._limits)
+        submissions.check_timely(submission, self._limits, self._now_s())
+        submissions.check_keep(submission, self._limits)
         since_day = self._limits.since_day(self._now_s())
-        users = count_users(submission, self._store, since_day)
-        return check_workable(submission, users)
+        users = submissions.count_users(submission, self._store, since_day)
+        return submissions.check_workable(submission, users)
 
     def owner(self, digest: bytes) -> bytes:
         """Return the key of the analyst who signed a study; raise UnknownStudy if there is none."""
@@ -355,7 +337,11 @@ class StudyManager:
         return StudyState.OPEN if ended is None else ended.state
 
     def approve(
-        self, digest: bytes, approver: Approver, signature: bytes, analysts: Collection[str]
+        self,
+        digest: bytes,
+        approver: approvals.Approver,
+        signature: bytes,
+        analysts: Collection[str],
     ) -> StudyState:
         """Let a study begin that waits for an approver; the first approval that counts stands.
 
@@ -370,20 +356,24 @@ class StudyManager:
         """
         owner = self.owner(digest)
         if not self._needs_approval:
-            raise ApprovalRefused(
+            raise approvals.ApprovalRefused(
                 "no-approval-needed",
                 "expected none, because studies need none here (approval.needed)",
             )
-        check_approver(approver, owner, analysts)
+        approvals.check_approver(approver, owner, analysts)
         if not is_approval(digest, approver.public_key, signature):
-            raise ApprovalRefused("bad-signature", "expected the approver's signature, got none")
+            raise approvals.ApprovalRefused(
+                "bad-signature", "expected the approver's signature, got none"
+            )
         ended = self._store.conclusion(digest)
         if ended is not None:
             return ended.state
         self._void_stale(digest)
         approval = Approval(approver.name, approver.public_key, signature, self._now_s())
-        if is_refused(self._store.management.approve(digest, approval)):
-            raise ApprovalRefused("refused-before", "expected none, because the study was refused")
+        if approvals.is_refused(self._store.management.approve(digest, approval)):
+            raise approvals.ApprovalRefused(
+                "refused-before", "expected none, because the study was refused"
+            )
         with self._lock:
             run = self._runs.get(digest)
             if run is not None:
@@ -391,7 +381,7 @@ class StudyManager:
         return StudyState.OPEN
 
     def refuse(
-        self, digest: bytes, approver: Approver, reason: str, analysts: Collection[str]
+        self, digest: bytes, approver: approvals.Approver, reason: str, analysts: Collection[str]
     ) -> StudyState:
         """Begin to end a study that an approver refuses, or whose approval is withdrawn.
 
@@ -401,8 +391,8 @@ class StudyManager:
           Its state, as of `cancel`.
         """
         owner = self.owner(digest)
-        check_approver(approver, owner, analysts)
-        check_reason(reason)
+        approvals.check_approver(approver, owner, analysts)
+        approvals.check_reason(reason)
         ended = self._store.conclusion(digest)
         if ended is not None:
             return ended.state
@@ -412,11 +402,14 @@ class StudyManager:
     def _void_stale(self, digest: bytes) -> None:
         """Forget an approval that does not count here, while its study waits for one."""
         found, signed = self._store.management.approval(digest), self._store.study(digest)
-        if found is None or signed is None or is_refused(found):
+        if found is None or signed is None or approvals.is_refused(found):
             return
-        counts = standing_of(found, signed, digest, self._may_approve) is ApprovalStanding.COUNTS
+        counts = (
+            approvals.standing_of(found, signed, digest, self._may_approve)
+            is approvals.ApprovalStanding.COUNTS
+        )
         if not counts and not has_asked(self._store, digest, read_terms(signed.study).repeat):
-            void(self._store, digest, found, self._now_s())
+            approvals.void(self._store, digest, found, self._now_s())
 
     def stop(self) -> None:
         """Release every study; open ones stay open in the store, to be resumed.
@@ -433,7 +426,7 @@ class StudyManager:
         for run in running:
             run.join(max(until - time.monotonic(), 0))
 
-    def _begin_if_let_go(self, submission: Submission) -> None:
+    def _begin_if_let_go(self, submission: submissions.Submission) -> None:
         """Begin a study that was kept by a disk that reported a failure."""
         with self._lock:
             ended = self._store.conclusion(submission.digest)
@@ -454,7 +447,7 @@ class StudyManager:
             return
         try:
             population = self._store.register.population(digest)
-            submission = understand(signed, self._analysts, population)
+            submission = submissions.understand(signed, self._analysts, population)
         except SubmissionRefused as error:
             extra = {"study": digest.hex()[:16], "reason": error.reason}
             _LOGGER.warning("a study cannot go on", extra=extra)
@@ -464,7 +457,7 @@ class StudyManager:
             return
         self._drive(submission)
 
-    def _drive(self, submission: Submission) -> None:
+    def _drive(self, submission: submissions.Submission) -> None:
         """Begin a study, unless another replica drives it."""
         if not self._stopped and self._store.replicas.acquire(submission.digest):
             try:
@@ -478,7 +471,7 @@ class StudyManager:
         with suppress(StoreError):
             self._store.replicas.release(digest)
 
-    def _begin(self, submission: Submission) -> None:
+    def _begin(self, submission: submissions.Submission) -> None:
         paused = submission.digest in self._store.management.paused()
         run = Run(
             submission,
@@ -515,7 +508,7 @@ class StudyManager:
         if self._store.conclusion(digest) is None:
             terms = read_terms(signed.study)
             population = self._store.register.population(digest)
-            end = cancelled_end(self._store, digest)
+            end = approvals.cancelled_end(self._store, digest)
             if terms.repeat is None:
                 transcript = Transcript(self._store.log(digest))
                 readers = outer_statements(self._store, digest, terms, transcript)
@@ -545,7 +538,7 @@ class StudyManager:
                 raise UnknownEpoch(f"epoch: expected one that the study signs, got index {epoch}")
         return signed
 
-    def _known(self, submission: Submission) -> bool:
+    def _known(self, submission: submissions.Submission) -> bool:
         """Return whether a study is stored; raise SubmissionRefused if it is another analyst's."""
         known = self._store.study(submission.digest)
         if known is not None and known.public_key != submission.signed.public_key:

@@ -14,25 +14,7 @@ from numpy.typing import NDArray
 from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.hub import ServiceStopped, StudyCancelled
 from askance_aggregator.server.devices.observer import Observer
-from askance_aggregator.server.studies.approvals import (
-    EXPIRED,
-    ApprovalStanding,
-    ApproverCheck,
-    cancelled_end,
-    is_refused,
-    standing_of,
-    void,
-)
-from askance_aggregator.server.studies.epochs import (
-    EpochClock,
-    EpochFleet,
-    EpochOver,
-    EpochPaused,
-    cancel_epochs,
-    epoch_results,
-    has_asked,
-    has_begun,
-)
+from askance_aggregator.server.studies import approvals, epochs
 from askance_aggregator.server.studies.outer_statements import outer_statements
 from askance_aggregator.server.studies.submissions import Submission
 from askance_aggregator.store import Conclusion, LeaseLost, Store, StudyState
@@ -69,8 +51,8 @@ LOOK_S = 1.0
 
 # What ends a collection as failed; the first that fits.
 _ENDS: tuple[tuple[type[AskanceError], StudyState, str], ...] = (
-    (EpochOver, StudyState.FAILED, "epoch-over"),
-    (EpochPaused, StudyState.FAILED, "paused"),
+    (epochs.EpochOver, StudyState.FAILED, "epoch-over"),
+    (epochs.EpochPaused, StudyState.FAILED, "paused"),
     (TooFewRespondents, StudyState.FAILED, "too-few-respondents"),
     (PlanRefused, StudyState.FAILED, "plan-refused"),
     (PlanExceeded, StudyState.FAILED, "plan-exceeded"),
@@ -104,7 +86,7 @@ class Run:
         *,
         now_s: Callable[[], int],
         needs_approval: bool,
-        may_approve: ApproverCheck,
+        may_approve: approvals.ApproverCheck,
         look_s: float = LOOK_S,
         random_bytes: Callable[[int], bytes] = os.urandom,
         since_day: Callable[[], int | None] = lambda: None,
@@ -127,7 +109,7 @@ class Run:
         self._paused = threading.Event()
         self._woken = threading.Event()  # from the wait for an epoch
         self._decided = threading.Event()  # an approver may have
-        self._awaited: EpochClock | None = None
+        self._awaited: epochs.EpochClock | None = None
         self._unapproved = False  # while it waits for an approver
         self._start_s = 0  # of a study that waits for its start
         self._conclusion: Conclusion | None = None
@@ -255,7 +237,7 @@ class Run:
         if repeat is not None:
             return self._collect_epochs(repeat)
         transcript = Transcript(self._store.log(self.submission.digest))
-        if self._cancelled.is_set() and not has_begun(transcript):
+        if self._cancelled.is_set() and not epochs.has_begun(transcript):
             return self._conclude_unrun(transcript, self._cancellation())  # none was asked
         return self._collect(self._service)
 
@@ -267,15 +249,15 @@ class Run:
             while not self._cancelled.is_set():
                 self._decided.clear()  # before all that it wakes for is looked at
                 approval = self._store.management.approval(digest)
-                if is_refused(approval):
+                if approvals.is_refused(approval):
                     self.cancel()
                     continue
                 standing = None if approval is None else self._standing(approval)
-                if not needs or standing is ApprovalStanding.COUNTS:
+                if not needs or standing is approvals.ApprovalStanding.COUNTS:
                     return True
-                if approval is not None and standing is ApprovalStanding.VOID:
+                if approval is not None and standing is approvals.ApprovalStanding.VOID:
                     self._warn_of(approval, "an approval does not count any more")
-                    void(self._store, digest, approval, self._now_s())
+                    approvals.void(self._store, digest, approval, self._now_s())
                     continue
                 if approval is not None and approval != unknown:
                     unknown = approval
@@ -290,13 +272,18 @@ class Run:
             self._unapproved = False
         return True
 
-    def _standing(self, approval: Approval) -> ApprovalStanding:
+    def _standing(self, approval: Approval) -> approvals.ApprovalStanding:
         """Return the worth of the study's approval; an unknown approver is one elsewhere."""
         # Another replica may have been started with callers that this one does not have.
         submission = self.submission
-        found = standing_of(approval, submission.signed, submission.digest, self._may_approve)
-        if found is ApprovalStanding.UNKNOWN and not self._store.replicas.others_need_approval():
-            return ApprovalStanding.VOID
+        found = approvals.standing_of(
+            approval, submission.signed, submission.digest, self._may_approve
+        )
+        if (
+            found is approvals.ApprovalStanding.UNKNOWN
+            and not self._store.replicas.others_need_approval()
+        ):
+            return approvals.ApprovalStanding.VOID
         return found
 
     def _warn_of(self, approval: Approval, text: str) -> None:
@@ -307,21 +294,23 @@ class Run:
         """Return whether the study needs an approval, by the rule of any replica."""
         rule = self._needs_approval or self._store.replicas.others_need_approval()
         digest, repeat = self.submission.digest, self.submission.terms.repeat
-        return rule and not has_asked(self._store, digest, repeat)
+        return rule and not epochs.has_asked(self._store, digest, repeat)
 
     def _expire(self) -> Conclusion:
         """Make durable the end of a study that no approver has signed in time."""
         digest, terms = self.submission.digest, self.submission.terms
         if terms.repeat is None:
-            return self._conclude_unrun(Transcript(self._store.log(digest)), EXPIRED)
+            return self._conclude_unrun(Transcript(self._store.log(digest)), approvals.EXPIRED)
         population = self.submission.population
-        ended = cancel_epochs(self._store, digest, terms, terms.repeat, population, EXPIRED)
+        ended = epochs.cancel_epochs(
+            self._store, digest, terms, terms.repeat, population, approvals.EXPIRED
+        )
         self._store.conclude(digest, ended, ended_unix_s=self._now_s())
         return ended
 
     def _cancellation(self) -> End:
         """Return the end of the study when it is cancelled."""
-        return cancelled_end(self._store, self.submission.digest)
+        return approvals.cancelled_end(self._store, self.submission.digest)
 
     def _await_start(self) -> None:
         """Wait until the study begins or is cancelled; raise ServiceStopped if the run stops."""
@@ -338,7 +327,7 @@ class Run:
         ended = {one.epoch: one.state for one in self._store.epochs(digest)}
         for epoch in repeat.indices:
             if epoch not in ended:
-                clock = EpochClock(repeat, epoch, terms.expires_unix_s, self._now_s)
+                clock = epochs.EpochClock(repeat, epoch, terms.expires_unix_s, self._now_s)
                 if not self._begins(clock):
                     break
                 ended[epoch] = self._collect_epoch(clock)
@@ -346,15 +335,15 @@ class Run:
                 break
         whole = len(ended) == repeat.epochs and StudyState.CANCELLED not in ended.values()
         end = end_of_series(list(ended.values())) if whole else self._cancellation()
-        concluded = series_conclusion(digest, terms, epoch_results(self._store, digest), end)
+        concluded = series_conclusion(digest, terms, epochs.epoch_results(self._store, digest), end)
         self._store.conclude(digest, concluded, ended_unix_s=self._now_s())
         return concluded
 
-    def _begins(self, clock: EpochClock) -> bool:
+    def _begins(self, clock: epochs.EpochClock) -> bool:
         """Wait until an epoch begins; return False if its study is cancelled."""
         # The first round of an epoch is not opened while the study is paused; if the study is
         # paused until the epoch ends, the epoch is over.
-        begun = has_begun(Transcript(self._store.log(self.submission.digest, clock.epoch)))
+        begun = epochs.has_begun(Transcript(self._store.log(self.submission.digest, clock.epoch)))
         try:
             while not self._cancelled.is_set():
                 if self._stopping.is_set():
@@ -368,17 +357,19 @@ class Run:
             self._awaited = None
         return False
 
-    def _held(self, clock: EpochClock) -> bool:
+    def _held(self, clock: epochs.EpochClock) -> bool:
         """Return whether an epoch waits for its study to be resumed."""
         return self._paused.is_set() and clock.left_ms() > 0
 
-    def _collect_epoch(self, clock: EpochClock) -> StudyState:
+    def _collect_epoch(self, clock: epochs.EpochClock) -> StudyState:
         """Run one epoch to its end, or note that it was missed; return its state."""
         digest, epoch = self.submission.digest, clock.epoch
         transcript = Transcript(self._store.log(digest, epoch))
         missed = clock.missed(transcript, paused=self._paused.is_set())
         if missed is None:
-            ended = self._collect(EpochFleet(self._service, clock, self._paused.is_set), epoch)
+            ended = self._collect(
+                epochs.EpochFleet(self._service, clock, self._paused.is_set), epoch
+            )
         else:
             ended = self._conclude_unrun(transcript, missed, epoch)
         self._failures = 0

@@ -8,14 +8,7 @@ from pathlib import Path
 
 from psycopg import sql
 
-from askance_aggregator.store.backups import (
-    CHUNK_BYTES,
-    BackupFile,
-    BackupPart,
-    BackupWriter,
-    Manifest,
-    write_backup,
-)
+from askance_aggregator.store import backups
 from askance_aggregator.store.moves import OWN_TABLES
 from askance_aggregator.store.postgresql import schema
 from askance_aggregator.store.postgresql.database import (
@@ -61,14 +54,14 @@ SELECT set_config('statement_timeout', '0', false),
 """
 
 
-def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> Manifest:
+def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> backups.Manifest:
     """Write a backup of a database, as one snapshot shows it; it may be written to meanwhile."""
 
-    def step(connection: Connection) -> Manifest:
+    def step(connection: Connection) -> backups.Manifest:
         connection.execute(UNLIMITED)
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-        def fill(writer: BackupWriter) -> Manifest:
+        def fill(writer: backups.BackupWriter) -> backups.Manifest:
             for table in ordered_tables(connection):
                 columns = _columns(connection, table)
                 writer.add(f"{table}{_SUFFIX}", _rows(connection, table, columns), columns)
@@ -78,13 +71,13 @@ def back_up_postgresql(database: PostgresqlDatabase, path: Path, now_s: int) -> 
                 POSTGRESQL, schema.VERSION, at_unix_s=now_s, devices=devices, studies=studies
             )
 
-        return write_backup(path, fill)
+        return backups.write_backup(path, fill)
 
     return database.beside(step)
 
 
 def restore_postgresql(
-    name: str, parameters: Callable[[], dict[str, str]], backup: BackupFile, now_s: int
+    name: str, parameters: Callable[[], dict[str, str]], backup: backups.BackupFile, now_s: int
 ) -> None:
     """Fill a database that has no store, or an empty one, and note that it was restored.
 
@@ -130,7 +123,9 @@ def _check_empty(connection: Connection, name: str) -> None:
         )
 
 
-def _parts_by_table(connection: Connection, backup: BackupFile) -> dict[str, BackupPart]:
+def _parts_by_table(
+    connection: Connection, backup: backups.BackupFile
+) -> dict[str, backups.BackupPart]:
     """Return the parts by their tables, all of which are there, in the order to fill them."""
     parts = {part.name.removesuffix(_SUFFIX): part for part in backup.manifest.parts}
     tables = ordered_tables(connection)
@@ -142,7 +137,9 @@ def _parts_by_table(connection: Connection, backup: BackupFile) -> dict[str, Bac
     return {table: parts[table] for table in tables}
 
 
-def _fill_table(connection: Connection, backup: BackupFile, table: str, part: BackupPart) -> None:
+def _fill_table(
+    connection: Connection, backup: backups.BackupFile, table: str, part: backups.BackupPart
+) -> None:
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
         sql.Identifier(table), _names(part.columns)
     )
@@ -193,7 +190,7 @@ def _rows(connection: Connection, table: str, columns: tuple[str, ...]) -> Itera
         for row in copy:
             held.append(row)
             size += len(row)
-            if size >= CHUNK_BYTES:
+            if size >= backups.CHUNK_BYTES:
                 yield b"".join(held)
                 held, size = [], 0
     yield b"".join(held)

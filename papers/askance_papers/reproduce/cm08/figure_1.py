@@ -9,15 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from askance_papers.reproduce.cm08.curves import (
-    NOISE,
-    NOT_PRIVATE,
-    curve_row,
-    draw_curves,
-    legend_below,
-    lines,
-    title,
-)
+from askance_papers.reproduce.cm08 import curves
 from askance_papers.reproduce.cm08.data import narrow_split
 from askance_papers.reproduce.cm08.trials import Algorithm, Errors, Version, measure, noises_agree
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -70,13 +62,13 @@ def reproduce(setting: Setting) -> Reproduction:
             "With the stated gamma the printed objective perturbation does not learn the example"
             " either: its tilt's part along the axis is several times the whole signal, n gamma/2."
             " The figure's ordering is there with gamma^2 = lambda = 0.001. Corrected, neither"
-            " learns at eps = 0.2, with either gamma. " + NOT_PRIVATE
+            " learns at eps = 0.2, with either gamma. " + curves.NOT_PRIVATE
         ),
         rows=tuple(rows),
         also=agree,
         notes=(
             "Bounds (at_least, at_most) are claims about the largest n, less four standard errors.",
-            NOISE,
+            curves.NOISE,
         ),
         draw=lambda figure: _draw(figure, rows),
     )
@@ -89,7 +81,7 @@ def _measured(example: Example, setting: Setting) -> dict[tuple[int, Algorithm],
     for n in sizes:
         seed = setting.seed / NAME / example.name / n
         splits = [narrow_split(DIMENSION, example.gamma, n, seed / i) for i in range(samples)]
-        for algorithm in lines(EPSILON, ("2",)):
+        for algorithm in curves.lines(EPSILON, ("2",)):
             errors = measure(algorithm, example.regularisation, splits, restarts, seed)
             found[n, algorithm] = errors
     return found
@@ -99,7 +91,7 @@ def _rows(example: Example, measured: Mapping[tuple[int, Algorithm], Errors]) ->
     largest = max(n for n, _ in measured)
     for (n, algorithm), errors in measured.items():
         claims = _claims(example, algorithm) if n == largest else (None, None)
-        yield curve_row(example.name, n, algorithm, errors, *claims)
+        yield curves.curve_row(example.name, n, algorithm, errors, *claims)
 
 
 def _claims(example: Example, algorithm: Algorithm) -> tuple[float | None, float | None]:
@@ -118,7 +110,9 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
     figure.set_size_inches(11, 4.2)
     panels = figure.subplots(1, len(EXAMPLES))
     for axes, example in zip(panels, EXAMPLES, strict=True):
-        draw_curves(axes, [row for row in rows if row["data"] == example.name], "n")
+        curves.draw_curves(axes, [row for row in rows if row["data"] == example.name], "n")
         axes.set_xlabel("rows learnt from")
-        title(axes, f"γ = {example.gamma:.3g}, λ = {example.regularisation}, d = {DIMENSION}")
-    legend_below(figure, panels[0])
+        curves.title(
+            axes, f"γ = {example.gamma:.3g}, λ = {example.regularisation}, d = {DIMENSION}"
+        )
+    curves.legend_below(figure, panels[0])

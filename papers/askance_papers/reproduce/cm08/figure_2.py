@@ -12,19 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from askance_papers.reproduce.cm08 import trials
 from askance_papers.reproduce.cm08.curves import NOISE
 from askance_papers.reproduce.cm08.data import Problem, drawn_folds, problems
 from askance_papers.reproduce.cm08.printed import delta_of_a_shift
-from askance_papers.reproduce.cm08.trials import (
-    STANDARD,
-    Algorithm,
-    Errors,
-    Version,
-    exceeds,
-    measure,
-    noises_agree,
-    pair,
-)
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "logistic-figure-2"
@@ -42,18 +33,18 @@ PAPER: Mapping[str, tuple[tuple[float, float], ...]] = MappingProxyType(
 )
 """CM08 Figure 2: mean and standard deviation of the test error, in the order of `_DATA`."""
 
-REFERENCE: Mapping[tuple[Version, str | None, str], tuple[float, float, float, float]] = (
+REFERENCE: Mapping[tuple[trials.Version, str | None, str], tuple[float, float, float, float]] = (
     MappingProxyType(
         {
-            (Version.STANDARD, None, "none"): (0.0, 0.0, 0.340, 0.073),
-            (Version.PRINTED, "0.06", "output"): (0.088, 0.266, 0.489, 0.479),
-            (Version.PRINTED, "0.06", "objective"): (0.040, 0.068, 0.417, 0.210),
-            (Version.CORRECTED, "0.2", "output"): (0.389, 0.471, 0.501, 0.491),
-            (Version.CORRECTED, "1", "output"): (0.120, 0.375, 0.496, 0.495),
-            (Version.CORRECTED, "2", "output"): (0.030, 0.284, 0.517, 0.503),
-            (Version.CORRECTED_JMLR, "0.2", "objective"): (0.330, 0.404, 0.431, 0.425),
-            (Version.CORRECTED_JMLR, "1", "objective"): (0.039, 0.181, 0.392, 0.341),
-            (Version.CORRECTED_JMLR, "2", "objective"): (0.004, 0.051, 0.369, 0.230),
+            (trials.Version.STANDARD, None, "none"): (0.0, 0.0, 0.340, 0.073),
+            (trials.Version.PRINTED, "0.06", "output"): (0.088, 0.266, 0.489, 0.479),
+            (trials.Version.PRINTED, "0.06", "objective"): (0.040, 0.068, 0.417, 0.210),
+            (trials.Version.CORRECTED, "0.2", "output"): (0.389, 0.471, 0.501, 0.491),
+            (trials.Version.CORRECTED, "1", "output"): (0.120, 0.375, 0.496, 0.495),
+            (trials.Version.CORRECTED, "2", "output"): (0.030, 0.284, 0.517, 0.503),
+            (trials.Version.CORRECTED_JMLR, "0.2", "objective"): (0.330, 0.404, 0.431, 0.425),
+            (trials.Version.CORRECTED_JMLR, "1", "objective"): (0.039, 0.181, 0.392, 0.341),
+            (trials.Version.CORRECTED_JMLR, "2", "objective"): (0.004, 0.051, 0.369, 0.230),
         }
     )
 )
@@ -61,16 +52,16 @@ REFERENCE: Mapping[tuple[Version, str | None, str], tuple[float, float, float, f
 in the same order."""
 
 ALGORITHMS = (
-    STANDARD,
-    *pair(Version.PRINTED, "0.06"),
-    *pair(Version.PRINTED, "0.2"),
+    trials.STANDARD,
+    *trials.pair(trials.Version.PRINTED, "0.06"),
+    *trials.pair(trials.Version.PRINTED, "0.2"),
     *(
         algorithm
         for epsilon in ("0.2", "1", "2")
         for algorithm in (
-            *pair(Version.CORRECTED, epsilon),
-            Algorithm(Version.CORRECTED_JMLR, "objective", epsilon),
-            Algorithm(Version.CORRECTED_JOINT, "objective", epsilon),
+            *trials.pair(trials.Version.CORRECTED, epsilon),
+            trials.Algorithm(trials.Version.CORRECTED_JMLR, "objective", epsilon),
+            trials.Algorithm(trials.Version.CORRECTED_JOINT, "objective", epsilon),
         )
     ),
 )
@@ -84,7 +75,7 @@ def reproduce(setting: Setting) -> Reproduction:
     for problem in found:
         measured = _measured(problem, setting)
         rows.extend(_rows(problem, measured))
-        agree &= noises_agree(measured.values())
+        agree &= trials.noises_agree(measured.values())
         setting.progress(problem.title)
     return Reproduction(
         name=NAME,
@@ -121,17 +112,17 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def _measured(problem: Problem, setting: Setting) -> dict[Algorithm, Errors]:
+def _measured(problem: Problem, setting: Setting) -> dict[trials.Algorithm, trials.Errors]:
     repeats, restarts = (1, 4) if setting.quick else (5, 10)
     seed = setting.seed / NAME / problem.name
     splits = drawn_folds(problem, seed, repeats)
     return {
-        algorithm: measure(algorithm, problem.regularisation, splits, restarts, seed)
+        algorithm: trials.measure(algorithm, problem.regularisation, splits, restarts, seed)
         for algorithm in ALGORITHMS
     }
 
 
-def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Row]:
+def _rows(problem: Problem, measured: Mapping[trials.Algorithm, trials.Errors]) -> Iterator[Row]:
     place = _DATA.index(problem.name)
     for algorithm, errors in measured.items():
         key = (algorithm.version, algorithm.epsilon, algorithm.mechanism)
@@ -158,7 +149,9 @@ def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Ro
 
 
 def _holds(
-    algorithm: Algorithm, measured: Mapping[Algorithm, Errors], off_by: float | None
+    algorithm: trials.Algorithm,
+    measured: Mapping[trials.Algorithm, trials.Errors],
+    off_by: float | None,
 ) -> bool | None:
     """Check the errors against independent runs and the expected order, and the noise."""
     # Objective perturbation errs no more than output perturbation, and the joint calibration no
@@ -167,23 +160,31 @@ def _holds(
     claims = [] if noise is None else [noise.possible]
     claims += [] if off_by is None else [abs(off_by) <= SLACK]
     if algorithm.mechanism == "objective":
-        alike = Version.PRINTED if algorithm.version is Version.PRINTED else Version.CORRECTED
-        rivals = [Algorithm(alike, "output", algorithm.epsilon)]
-        if algorithm.version is Version.CORRECTED_JOINT:
-            others = (Version.CORRECTED, Version.CORRECTED_JMLR)
-            rivals += [Algorithm(version, "objective", algorithm.epsilon) for version in others]
-        claims += [not exceeds(measured[algorithm], measured[rival], SLACK) for rival in rivals]
+        alike = (
+            trials.Version.PRINTED
+            if algorithm.version is trials.Version.PRINTED
+            else trials.Version.CORRECTED
+        )
+        rivals = [trials.Algorithm(alike, "output", algorithm.epsilon)]
+        if algorithm.version is trials.Version.CORRECTED_JOINT:
+            others = (trials.Version.CORRECTED, trials.Version.CORRECTED_JMLR)
+            rivals += [
+                trials.Algorithm(version, "objective", algorithm.epsilon) for version in others
+            ]
+        claims += [
+            not trials.exceeds(measured[algorithm], measured[rival], SLACK) for rival in rivals
+        ]
     return all(claims) if claims else None
 
 
-def _off_by(errors: Errors, expected: float, algorithm: Algorithm) -> float:
+def _off_by(errors: trials.Errors, expected: float, algorithm: trials.Algorithm) -> float:
     """Compute the deviation in standard errors; the expected mean is rounded, of few runs."""
     runs = _REFERENCE_RUNS if algorithm.epsilon is not None else 5
     spread = errors.deviation * float(np.sqrt(1 / runs + 1 / len(errors.each)))
     return (errors.mean - expected) / float(np.hypot(spread, 0.0005))
 
 
-def _delta(algorithm: Algorithm, dimension: int) -> float | None:
+def _delta(algorithm: trials.Algorithm, dimension: int) -> float | None:
     if algorithm.epsilon is None:
         return None
     if algorithm.private:

@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from askance_papers.reproduce.cm08.curves import (
-    NOISE,
-    NOT_PRIVATE,
-    SLACK,
-    curve_row,
-    draw_curves,
-    legend_below,
-    title,
-)
+from askance_papers.reproduce.cm08 import curves, trials
 from askance_papers.reproduce.cm08.data import Problem, drawn_folds, problems
-from askance_papers.reproduce.cm08.trials import (
-    Algorithm,
-    Errors,
-    Version,
-    exceeds,
-    measure,
-    noises_agree,
-    pair,
-)
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "logistic-figure-3"
@@ -45,43 +28,48 @@ def reproduce(setting: Setting) -> Reproduction:
         ),
         differs_from_print=(
             "Corrected, the curves keep their order and their shape, and lie some ten to twenty"
-            " times to the right. " + NOT_PRIVATE
+            " times to the right. " + curves.NOT_PRIVATE
         ),
         rows=tuple(rows),
-        also=noises_agree(measured.values()),
+        also=trials.noises_agree(measured.values()),
         notes=(
             "Objective perturbation is claimed to err at most as often as output perturbation at"
-            f" the same eps (at_most), but for {SLACK:g} standard errors of the difference.",
-            NOISE,
+            f" the same eps (at_most), but for {curves.SLACK:g} standard errors of the difference.",
+            curves.NOISE,
         ),
         draw=lambda figure: _draw(figure, rows, problem),
     )
 
 
-def _measured(problem: Problem, setting: Setting) -> dict[Algorithm, Errors]:
+def _measured(problem: Problem, setting: Setting) -> dict[trials.Algorithm, trials.Errors]:
     repeats, restarts = (1, 3) if setting.quick else (5, 10)
     seed = setting.seed / NAME
     splits = drawn_folds(problem, seed, repeats)
     found = {}
-    for version, epsilons in ((Version.PRINTED, PRINTED), (Version.CORRECTED, CORRECTED)):
-        for algorithm in (one for epsilon in epsilons for one in pair(version, epsilon)):
-            found[algorithm] = measure(algorithm, problem.regularisation, splits, restarts, seed)
+    for version, epsilons in (
+        (trials.Version.PRINTED, PRINTED),
+        (trials.Version.CORRECTED, CORRECTED),
+    ):
+        for algorithm in (one for epsilon in epsilons for one in trials.pair(version, epsilon)):
+            found[algorithm] = trials.measure(
+                algorithm, problem.regularisation, splits, restarts, seed
+            )
         setting.progress(str(version))
     return found
 
 
-def _rows(problem: Problem, measured: Mapping[Algorithm, Errors]) -> Iterator[Row]:
+def _rows(problem: Problem, measured: Mapping[trials.Algorithm, trials.Errors]) -> Iterator[Row]:
     size, found = problem.sizes[-1], list(measured.items())
     for (output, theirs), (objective, ours) in zip(found[::2], found[1::2], strict=True):
-        yield curve_row(problem.name, size, output, theirs)
-        row = curve_row(problem.name, size, objective, ours, at_most=theirs.mean)
-        yield {**row, "holds": row["holds"] and not exceeds(ours, theirs, SLACK)}
+        yield curves.curve_row(problem.name, size, output, theirs)
+        row = curves.curve_row(problem.name, size, objective, ours, at_most=theirs.mean)
+        yield {**row, "holds": row["holds"] and not trials.exceeds(ours, theirs, curves.SLACK)}
 
 
 def _draw(figure: Any, rows: Sequence[Row], problem: Problem) -> None:
     axes = figure.subplots()
-    draw_curves(axes, rows, "epsilon")
+    curves.draw_curves(axes, rows, "epsilon")
     axes.set_xscale("log")
     axes.set_xlabel("ε")
-    title(axes, f"{problem.title}, d = {problem.dimension}, n = {rows[0]['n']}")
-    legend_below(figure, axes)
+    curves.title(axes, f"{problem.title}, d = {problem.dimension}, n = {rows[0]['n']}")
+    curves.legend_below(figure, axes)

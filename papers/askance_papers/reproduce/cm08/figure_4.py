@@ -8,31 +8,13 @@ from typing import Any
 import numpy as np
 
 from askance_papers.curator.logistic import Examples
-from askance_papers.reproduce.cm08.curves import (
-    NOISE,
-    NOT_PRIVATE,
-    SLACK,
-    curve_row,
-    draw_curves,
-    legend_below,
-    lines,
-    title,
-)
+from askance_papers.reproduce.cm08 import curves, trials
 from askance_papers.reproduce.cm08.data import Problem, drawn_folds, problems
-from askance_papers.reproduce.cm08.trials import (
-    Algorithm,
-    Errors,
-    Version,
-    exceeds,
-    measure,
-    noises_agree,
-    pair,
-)
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 
 NAME = "logistic-figure-4"
 EPSILON = "0.2"
-ALGORITHMS = lines(EPSILON, ("2",))
+ALGORITHMS = curves.lines(EPSILON, ("2",))
 
 
 def reproduce(setting: Setting) -> Reproduction:
@@ -43,7 +25,7 @@ def reproduce(setting: Setting) -> Reproduction:
     for problem in found:
         measured = _measured(problem, setting)
         rows.extend(_rows(problem, measured))
-        agree &= noises_agree(measured.values())
+        agree &= trials.noises_agree(measured.values())
         setting.progress(problem.title)
     return Reproduction(
         name=NAME,
@@ -56,7 +38,7 @@ def reproduce(setting: Setting) -> Reproduction:
             "Corrected, objective perturbation is still the better one where anything is learnt;"
             " but at eps = 0.2 that is little of the simulated data within their 1,000 rows, and"
             " next to nothing of the medical ones. At eps = 2 the simulated data's curves fall as"
-            " the paper's do. " + NOT_PRIVATE
+            " the paper's do. " + curves.NOT_PRIVATE
         ),
         rows=tuple(rows),
         also=agree,
@@ -64,15 +46,17 @@ def reproduce(setting: Setting) -> Reproduction:
             "Claims are about the largest size: objective perturbation errs at most as often as"
             " output perturbation (at_most), and a corrected algorithm at least as often as the"
             " printed one at the same eps (at_least); but for"
-            f" {SLACK:g} standard errors of the difference.",
-            NOISE,
+            f" {curves.SLACK:g} standard errors of the difference.",
+            curves.NOISE,
             *notes,
         ),
         draw=lambda figure: _draw(figure, rows, found),
     )
 
 
-def _measured(problem: Problem, setting: Setting) -> dict[tuple[int, Algorithm], Errors]:
+def _measured(
+    problem: Problem, setting: Setting
+) -> dict[tuple[int, trials.Algorithm], trials.Errors]:
     repeats, restarts = (1, 2) if setting.quick else (2, 10)
     sizes = problem.sizes[:: -len(problem.sizes) // 2][::-1] if setting.quick else problem.sizes
     seed = setting.seed / NAME / problem.name
@@ -81,31 +65,35 @@ def _measured(problem: Problem, setting: Setting) -> dict[tuple[int, Algorithm],
     for n in sizes:
         some = [(Examples(train.signed[:n]), test) for train, test in splits]
         for algorithm in ALGORITHMS:
-            errors = measure(algorithm, problem.regularisation, some, restarts, seed / n)
+            errors = trials.measure(algorithm, problem.regularisation, some, restarts, seed / n)
             found[n, algorithm] = errors
     return found
 
 
-def _rows(problem: Problem, measured: Mapping[tuple[int, Algorithm], Errors]) -> Iterator[Row]:
+def _rows(
+    problem: Problem, measured: Mapping[tuple[int, trials.Algorithm], trials.Errors]
+) -> Iterator[Row]:
     largest = max(n for n, _ in measured)
     at_largest = {algorithm: errors for (n, algorithm), errors in measured.items() if n == largest}
     for (n, algorithm), errors in measured.items():
-        row = curve_row(problem.name, n, algorithm, errors)
+        row = curves.curve_row(problem.name, n, algorithm, errors)
         yield row if n != largest else _with_claims(row, algorithm, at_largest)
 
 
-def _with_claims(row: Row, algorithm: Algorithm, measured: Mapping[Algorithm, Errors]) -> Row:
+def _with_claims(
+    row: Row, algorithm: trials.Algorithm, measured: Mapping[trials.Algorithm, trials.Errors]
+) -> Row:
     """Add the claims for the largest size to those about the noise."""
     if algorithm.epsilon is None:
         return row
     ours, claims, told = measured[algorithm], [row["holds"]], {}
     if algorithm.mechanism == "objective":
-        output = measured[pair(algorithm.version, algorithm.epsilon)[0]]
-        claims.append(not exceeds(ours, output, SLACK))
+        output = measured[trials.pair(algorithm.version, algorithm.epsilon)[0]]
+        claims.append(not trials.exceeds(ours, output, curves.SLACK))
         told["at_most"] = output.mean
-    printed = Algorithm(Version.PRINTED, algorithm.mechanism, algorithm.epsilon)
+    printed = trials.Algorithm(trials.Version.PRINTED, algorithm.mechanism, algorithm.epsilon)
     if algorithm.private and printed in measured:
-        claims.append(not exceeds(measured[printed], ours, SLACK))
+        claims.append(not trials.exceeds(measured[printed], ours, curves.SLACK))
         told["at_least"] = measured[printed].mean
     return {**row, **told, "holds": all(claims)}
 
@@ -117,7 +105,7 @@ def _draw(figure: Any, rows: Sequence[Row], found: Sequence[Problem]) -> None:
     for axes in panels[len(found) :]:
         axes.set_visible(False)
     for axes, problem in zip(panels, found, strict=False):
-        draw_curves(axes, [row for row in rows if row["data"] == problem.name], "n")
+        curves.draw_curves(axes, [row for row in rows if row["data"] == problem.name], "n")
         axes.set_xlabel("rows learnt from")
-        title(axes, f"{problem.title}, d = {problem.dimension}")
-    legend_below(figure, panels[0])
+        curves.title(axes, f"{problem.title}, d = {problem.dimension}")
+    curves.legend_below(figure, panels[0])

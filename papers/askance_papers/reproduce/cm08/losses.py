@@ -10,16 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_papers.curator.logistic import (
-    LOGISTIC,
-    Examples,
-    HuberHinge,
-    LogisticCalibration,
-    MarginLoss,
-    ModifiedHuber,
-    ObjectivePerturbation,
-    minimise,
-)
+from askance_papers.curator import logistic
 from askance_papers.reproduce.checks import spherical_noise
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot, paired
 from askance_simulation.randomness import SeededWords
@@ -42,18 +33,18 @@ class TiltedLaw:
       laplace: the length is exponential, as printed; else Gamma(d).
     """
 
-    loss: MarginLoss
+    loss: logistic.MarginLoss
     strength: float
     scale: float
     laplace: bool
 
-    def tilts(self, data: Examples, points: Floats) -> Floats:
+    def tilts(self, data: logistic.Examples, points: Floats) -> Floats:
         """Compute the tilt of which each point is the minimiser, shape (m, d)."""
         pulls = self.loss.slopes(points @ data.signed.T) @ data.signed
         found: Floats = pulls - data.count * self.strength * points
         return found
 
-    def log_densities(self, data: Examples, points: Floats) -> Floats:
+    def log_densities(self, data: logistic.Examples, points: Floats) -> Floats:
         """Compute log densities at points, but for a constant; shape (m,)."""
         lengths = np.linalg.norm(self.tilts(data, points), axis=1)
         weights = self.loss.curvatures(points @ data.signed.T)
@@ -73,11 +64,11 @@ class TiltedLaw:
             worst = max(worst, float(ratio.max()))
         return worst
 
-    def _outputs(self, one: Examples, other: Examples) -> Floats:
+    def _outputs(self, one: logistic.Examples, other: logistic.Examples) -> Floats:
         """Make a grid around both minimisers, with a point beside each, where a pole may lie."""
         parts = []
         for data in (one, other):
-            centre = minimise(data, self.strength, None, self.loss)
+            centre = logistic.minimise(data, self.strength, None, self.loss)
             reach = 12 * self.scale / (data.count * self.strength)
             sizes = reach * _SIZES
             parts += [centre + sizes[:, None, None] * _directions(data.dimension)]
@@ -85,7 +76,9 @@ class TiltedLaw:
         return np.concatenate([part.reshape(-1, one.dimension) for part in parts])
 
 
-def neighbours(dimension: int, common: int) -> Iterator[tuple[Examples, Examples]]:
+def neighbours(
+    dimension: int, common: int
+) -> Iterator[tuple[logistic.Examples, logistic.Examples]]:
     """Generate pairs that differ in their last row; others are zeros, or pull on the last axis."""
     # Tilts differ most where w misclassifies both rows, determinants where one row is zero.
     rows = [np.zeros(dimension)]
@@ -94,7 +87,7 @@ def neighbours(dimension: int, common: int) -> Iterator[tuple[Examples, Examples
     else:
         rows += [np.array([np.sin(angle), -np.cos(angle)]) for angle in _ANGLES]
     for others in (np.zeros((common, dimension)), np.tile(np.eye(dimension)[-1], (common, 1))):
-        data = [Examples(np.vstack([others, row]) * _INSIDE) for row in rows]
+        data = [logistic.Examples(np.vstack([others, row]) * _INSIDE) for row in rows]
         yield from ((one, other) for one in data for other in data if one is not other)
 
 
@@ -107,12 +100,12 @@ def _directions(dimension: int) -> Floats:
 
 
 NAME = "logistic-losses"
-CASES: tuple[tuple[MarginLoss, LogisticCalibration], ...] = (
-    (LOGISTIC, LogisticCalibration.RANK_ONE),
-    (LOGISTIC, LogisticCalibration.JOINT),
-    (HuberHinge(), LogisticCalibration.RANK_ONE),
-    (HuberHinge(Fraction(1, 10)), LogisticCalibration.RANK_ONE),
-    (ModifiedHuber(), LogisticCalibration.RANK_ONE),
+CASES: tuple[tuple[logistic.MarginLoss, logistic.LogisticCalibration], ...] = (
+    (logistic.LOGISTIC, logistic.LogisticCalibration.RANK_ONE),
+    (logistic.LOGISTIC, logistic.LogisticCalibration.JOINT),
+    (logistic.HuberHinge(), logistic.LogisticCalibration.RANK_ONE),
+    (logistic.HuberHinge(Fraction(1, 10)), logistic.LogisticCalibration.RANK_ONE),
+    (logistic.ModifiedHuber(), logistic.LogisticCalibration.RANK_ONE),
 )
 EPSILONS = (Fraction(1, 5), Fraction(1), Fraction(2))
 REGULARISATION = Fraction(1, 1000)
@@ -174,10 +167,13 @@ def _draw(figure: Any, rows: Sequence[Row]) -> None:
 
 
 def measured(
-    loss: MarginLoss, calibration: LogisticCalibration, epsilon: Fraction, setting: Setting
+    loss: logistic.MarginLoss,
+    calibration: logistic.LogisticCalibration,
+    epsilon: Fraction,
+    setting: Setting,
 ) -> Iterator[Row]:
     """Generate the rows of one loss: corrected and printed, in one and two dimensions."""
-    mechanism = ObjectivePerturbation(epsilon, REGULARISATION, calibration, loss)
+    mechanism = logistic.ObjectivePerturbation(epsilon, REGULARISATION, calibration, loss)
     count, kappa = _COMMON + 1, float(loss.slope_bound)
     strength = float(REGULARISATION) + mechanism.calibrated(count).added
     stated = float(epsilon)
@@ -196,7 +192,7 @@ def measured(
         }
 
 
-def attained(mechanism: ObjectivePerturbation) -> float:
+def attained(mechanism: logistic.ObjectivePerturbation) -> float:
     """Compute a loss that one dimension attains, in nats, by its claims alone."""
     # One row more (against a row of zeros) tilts by kappa far out, half of what two rows may:
     # eps'/2. Where the loss bends most its slope is kappa/2, for all losses here, and the change of
@@ -208,10 +204,10 @@ def attained(mechanism: ObjectivePerturbation) -> float:
     return max(share / 2, float(np.log1p(bend)) - share / 4) * (1 - _GRID)
 
 
-def noise_agrees(mechanism: ObjectivePerturbation, setting: Setting) -> bool:
+def noise_agrees(mechanism: logistic.ObjectivePerturbation, setting: Setting) -> bool:
     """Return whether the tilts of real releases have the claimed law."""
     count, dimension = _DRAWN
-    data = Examples(np.full((count, dimension), 0.4))
+    data = logistic.Examples(np.full((count, dimension), 0.4))
     words = SeededWords(setting.seed / NAME / mechanism.loss.name / str(mechanism))
     draws = 250 if setting.quick else 2000
     points: NDArray[np.float64] = np.array([mechanism.release(data, words) for _ in range(draws)])
@@ -219,7 +215,7 @@ def noise_agrees(mechanism: ObjectivePerturbation, setting: Setting) -> bool:
     strength = float(mechanism.regularisation) + chosen.added
     factor = np.log1p(float(mechanism.loss.curvature_bound) / (count * strength))
     spent = chosen.noise_epsilon
-    if mechanism.calibration is LogisticCalibration.RANK_ONE:
+    if mechanism.calibration is logistic.LogisticCalibration.RANK_ONE:
         spent += factor
     claimed = 2 * kappa / chosen.noise_epsilon
     tilts = TiltedLaw(mechanism.loss, strength, claimed, laplace=False).tilts(data, points)
@@ -229,7 +225,7 @@ def noise_agrees(mechanism: ObjectivePerturbation, setting: Setting) -> bool:
 
 
 def _row(
-    loss: MarginLoss,
+    loss: logistic.MarginLoss,
     dimension: int,
     version: str,
     epsilon: float,

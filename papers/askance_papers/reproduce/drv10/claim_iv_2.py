@@ -8,16 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_papers.curator.synopsis import (
-    BoostingPlan,
-    Histogram,
-    MatrixQueries,
-    QueryFamily,
-    QuerySet,
-    QueryWeights,
-    Schedule,
-    Universe,
-)
+from askance_papers.curator import synopsis
 from askance_papers.reproduce.checks import counts_agree
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting, dot_plot
@@ -40,7 +31,7 @@ class ReleasedAnswers:
     """
 
     name: str
-    family: QueryFamily
+    family: synopsis.QueryFamily
     counts: NDArray[np.int64]
     errors: NDArray[np.int64]
     attains: bool
@@ -91,10 +82,12 @@ def cases(setting: Setting) -> tuple[ReleasedAnswers, ...]:
     rng = generator(setting.seed / NAME)
     random = (rng.random((60, 4)) < 0.5).astype(np.float64)
     return (
-        ReleasedAnswers("opposed", MatrixQueries(Universe((2,)), opposed), half, signs, True),
+        ReleasedAnswers(
+            "opposed", synopsis.MatrixQueries(synopsis.Universe((2,)), opposed), half, signs, True
+        ),
         ReleasedAnswers(
             "random",
-            MatrixQueries(Universe((2, 2)), random),
+            synopsis.MatrixQueries(synopsis.Universe((2, 2)), random),
             np.array([17, 11, 8, 4]),
             rng.integers(-9, 10, 60),
             False,
@@ -104,9 +97,9 @@ def cases(setting: Setting) -> tuple[ReleasedAnswers, ...]:
 
 def measured(case: ReleasedAnswers, slack: int, rounds: int, setting: Setting) -> Row:
     """Enumerate one data set's neighbours after some rounds."""
-    schedule = Schedule(rounds + 1, 50, ACCURATE, slack, Fraction(1, RECORDS))
-    plan = BoostingPlan(
-        "tight", QuerySet.counting(case.family, RECORDS), schedule, Fraction(1, 100)
+    schedule = synopsis.Schedule(rounds + 1, 50, ACCURATE, slack, Fraction(1, RECORDS))
+    plan = synopsis.BoostingPlan(
+        "tight", synopsis.QuerySet.counting(case.family, RECORDS), schedule, Fraction(1, 100)
     )
     bound = float(plan.draw_range(rounds))
     own = after(case, case.counts, schedule, rounds)
@@ -135,18 +128,22 @@ def measured(case: ReleasedAnswers, slack: int, rounds: int, setting: Setting) -
 
 
 def after(
-    case: ReleasedAnswers, counts: NDArray[np.int64], schedule: Schedule, rounds: int
-) -> QueryWeights:
+    case: ReleasedAnswers, counts: NDArray[np.int64], schedule: synopsis.Schedule, rounds: int
+) -> synopsis.QueryWeights:
     """Reweight by answers that were released about the case's own records."""
-    truth = case.family.counts(Histogram(case.family.universe, counts))
-    released = case.family.counts(Histogram(case.family.universe, case.counts)) + case.errors
-    weights = QueryWeights(case.family.size, schedule)
+    truth = case.family.counts(synopsis.Histogram(case.family.universe, counts))
+    released = (
+        case.family.counts(synopsis.Histogram(case.family.universe, case.counts)) + case.errors
+    )
+    weights = synopsis.QueryWeights(case.family.size, schedule)
     for _ in range(rounds):
         weights.reweight(np.abs(truth - released))
     return weights
 
 
-def figure_1_law(errors: NDArray[np.int64], schedule: Schedule, rounds: int) -> NDArray[np.float64]:
+def figure_1_law(
+    errors: NDArray[np.int64], schedule: synopsis.Schedule, rounds: int
+) -> NDArray[np.float64]:
     """Compute Figure 1's distribution over queries after rounds with these errors, by its formulas.
 
     `errors` are signed, in units, shape (size,), and the same in every round.

@@ -18,15 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.learners import (
-    Adaptive,
-    Allocation,
-    Answers,
-    Batch,
-    Learning,
-    Question,
-    adaptive,
-)
+from askance_aggregator import learners
 from askance_aggregator.oracles import LazyOracle, Oracle, ParityWorld, learn
 from askance_aggregator.planning import RoundPlan, plan_batch
 from askance_aggregator.queries import parity, real, where
@@ -175,20 +167,22 @@ def growth_holds(rows: Sequence[Row]) -> bool:
     return fast and slow
 
 
-def bent_learner(schema: Schema, case: BentCase) -> Adaptive[int]:
+def bent_learner(schema: Schema, case: BentCase) -> learners.Adaptive[int]:
     """Make the learner: which s answers, then the bits of u by shifts of the bent function."""
     # Shifted by a, the query's correlation has the sign (-1)^B(r_u + a); a unit vector e_j as a
     # changes B by the bit beside r_j. Where nothing answers it concludes the mask 0.
-    asked = [Question(query, case.tau) for query in first_queries(schema, case)]
-    shifted: dict[int, Batch] = {}  # for the same queries, built once, are asked of many concepts
+    asked = [learners.Question(query, case.tau) for query in first_queries(schema, case)]
+    shifted: dict[
+        int, learners.Batch
+    ] = {}  # for the same queries, built once, are asked of many concepts
 
-    @adaptive("bent", version=1)
-    def bent(schema: Schema) -> Learning[int]:
-        first = yield Batch(asked)
+    @learners.adaptive("bent", version=1)
+    def bent(schema: Schema) -> learners.Learning[int]:
+        first = yield learners.Batch(asked)
         s = max(range(case.queries), key=lambda place: abs(first[place].value))
         if s not in shifted:
             shifts = shifted_queries(schema, case, s)
-            shifted[s] = Batch([Question(query, case.tau) for query in shifts])
+            shifted[s] = learners.Batch([learners.Question(query, case.tau) for query in shifts])
         found = yield shifted[s]
         return concluded(case, s, first, found)
 
@@ -205,7 +199,7 @@ def shifted_queries(schema: Schema, case: BentCase, s: int) -> list[Query]:
     return [bent_query(schema, case, s << 2 * case.k | 1 << j) for j in range(2 * case.k)]
 
 
-def concluded(case: BentCase, s: int, first: Answers, found: Answers) -> int:
+def concluded(case: BentCase, s: int, first: learners.Answers, found: learners.Answers) -> int:
     """Return the mask that the answers lead to."""
     own = int(first[s].value < 0)
     u = sum((int(answer.value < 0) ^ own) << (j ^ 1) for j, answer in enumerate(found))
@@ -230,7 +224,7 @@ class Watched:
     truth: Oracle
     off: Fraction = Fraction(0)
 
-    def answer(self, batch: Batch) -> Answers:
+    def answer(self, batch: learners.Batch) -> learners.Answers:
         """The oracle's answers."""
         answers, truths = self.oracle.answer(batch), self.truth.answer(batch)
         for question, answer, true in zip(batch.questions, answers, truths, strict=True):
@@ -273,7 +267,7 @@ def told_share(case: BentCase, world: ParityWorld) -> float:
     """Compute the share of parities that any query of the first round tells from fair labels."""
     told = np.zeros(world.size, np.bool_)
     for query in first_queries(world.schema, case):
-        told |= world.spectrum(Question(query, case.tau)).above(case.tau)
+        told |= world.spectrum(learners.Question(query, case.tau)).above(case.tau)
     return float(told.mean())
 
 
@@ -307,7 +301,10 @@ def planned_rounds(world: ParityWorld, case: BentCase) -> tuple[RoundPlan, Round
     share = float(BETA) / (len(asked) + len(shifted))
     first, second = (
         plan_batch(
-            Batch([Question(query, case.tau) for query in queries], allocation=Allocation.FRESH),
+            learners.Batch(
+                [learners.Question(query, case.tau) for query in queries],
+                allocation=learners.Allocation.FRESH,
+            ),
             parse_epsilon(EPSILON),
             share,
         )
@@ -370,9 +367,9 @@ def _answered(
     planned: RoundPlan,
     masks: NDArray[np.int64],
     rng: np.random.Generator,
-) -> list[Answers]:
+) -> list[learners.Answers]:
     """Draw a round's answers of devices, for each of many concepts."""
-    questions = [Question(query, case.tau) for query in queries]
+    questions = [learners.Question(query, case.tau) for query in queries]
     laws = []
     for question in questions:
         found = world.spectrum(question)

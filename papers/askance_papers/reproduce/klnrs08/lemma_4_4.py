@@ -8,29 +8,11 @@ from fractions import Fraction
 from math import ceil, exp, expm1, log
 
 from askance_aggregator.families import k_ary_response, randomized_response
-from askance_aggregator.oracles import learn
-from askance_aggregator.oracles.reductions import (
-    LocalCall,
-    NonInteractive,
-    by_queries,
-    local_law,
-    simulated_law_in_one_round,
-    total_variation,
-)
+from askance_aggregator.oracles import learn, reductions
 from askance_client.accounting import parse_epsilon
 from askance_papers.reproduce.checks import chance_distance
 from askance_papers.reproduce.counting import AskedOnce
-from askance_papers.reproduce.klnrs08.transcripts import (
-    BETAS,
-    BIT,
-    NUMBER,
-    ORACLES,
-    PEOPLE,
-    SCHEMA,
-    TRUTH,
-    WEIGHTS,
-    draw_distances,
-)
+from askance_papers.reproduce.klnrs08 import transcripts
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.randomness import Seed, SeededWords
 
@@ -45,8 +27,8 @@ def reproduce(setting: Setting) -> Reproduction:
     rows: list[Row] = []
     for epsilon in ("0.5", "1") if setting.quick else ("0.5", "1", "2"):
         for calls in (1, 3) if setting.quick else (1, 2, 4, 6):
-            for beta in BETAS:
-                rows += [enumerated(epsilon, calls, beta, oracle) for oracle in ORACLES]
+            for beta in transcripts.BETAS:
+                rows += [enumerated(epsilon, calls, beta, oracle) for oracle in transcripts.ORACLES]
             rows.append(single_candidate(epsilon, calls))
         setting.progress(f"epsilon = {epsilon}")
     runs = 40 if setting.quick else 400
@@ -76,35 +58,39 @@ def reproduce(setting: Setting) -> Reproduction:
             " number of ones with the real one, which is binomial; its distance is the largest"
             " difference of distribution functions, within beta and chance (1e-6).",
         ),
-        draw=lambda figure: draw_distances(figure, rows, "Simulated by non-adaptive queries"),
+        draw=lambda figure: transcripts.draw_distances(
+            figure, rows, "Simulated by non-adaptive queries"
+        ),
     )
 
 
-def asking(epsilon: str, calls: int) -> NonInteractive[int]:
+def asking(epsilon: str, calls: int) -> reductions.NonInteractive[int]:
     """Ask one user after another for the bit and the number, and count the ones."""
     nano = parse_epsilon(epsilon)
     bit, number = randomized_response(nano), k_ary_response(3, nano)
-    return NonInteractive(
+    return reductions.NonInteractive(
         name="asks",
-        schema=SCHEMA,
+        schema=transcripts.SCHEMA,
         nano_nats=nano,
         calls=tuple(
-            LocalCall(user, NUMBER, number) if user % 2 else LocalCall(user, BIT, bit)
+            reductions.LocalCall(user, transcripts.NUMBER, number)
+            if user % 2
+            else reductions.LocalCall(user, transcripts.BIT, bit)
             for user in range(calls)
         ),
         conclude=lambda reports: reports.count(b"\x01"),
     )
 
 
-def bits(epsilon: str, calls: int) -> NonInteractive[int]:
+def bits(epsilon: str, calls: int) -> reductions.NonInteractive[int]:
     """Ask every user for the bit."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano)
-    return NonInteractive(
+    return reductions.NonInteractive(
         name="bits",
-        schema=SCHEMA,
+        schema=transcripts.SCHEMA,
         nano_nats=nano,
-        calls=tuple(LocalCall(user, BIT, response) for user in range(calls)),
+        calls=tuple(reductions.LocalCall(user, transcripts.BIT, response) for user in range(calls)),
         conclude=lambda reports: reports.count(b"\x01"),
     )
 
@@ -112,10 +98,12 @@ def bits(epsilon: str, calls: int) -> NonInteractive[int]:
 def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
     """Return the exact distance."""
     algorithm = asking(epsilon, calls)
-    real = local_law(algorithm, PEOPLE, WEIGHTS)
-    law = simulated_law_in_one_round(algorithm, beta, ORACLES[oracle])
-    distance = total_variation(real, law)
-    learner = by_queries(algorithm, beta, SeededWords(Seed.of(0)))  # for its number of queries
+    real = reductions.local_law(algorithm, transcripts.PEOPLE, transcripts.WEIGHTS)
+    law = reductions.simulated_law_in_one_round(algorithm, beta, transcripts.ORACLES[oracle])
+    distance = reductions.total_variation(real, law)
+    learner = reductions.by_queries(
+        algorithm, beta, SeededWords(Seed.of(0))
+    )  # for its number of queries
     questions = learner.batch.questions
     tau = min(float(question.working_tau) for question in questions)
     each = float(beta) / calls
@@ -142,7 +130,7 @@ def tries_of(epsilon: float, each: float) -> int:
     return ceil(exp(epsilon) / (1 - each / 2) * log(2 / each))
 
 
-def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
+def exact_distance(algorithm: reductions.NonInteractive[int], beta: Fraction) -> float:
     """Compute the distance that the exact oracle leaves: no candidate is accepted."""
     # A call's report has law p except with f = (1 - e^-eps)^k, when it is the last one refused, of
     # law (q - p e^-eps) / (1 - e^-eps), q the law of R(0).
@@ -153,8 +141,8 @@ def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
     simulated = dict(real)
     for call in algorithm.calls:
         single = replace(algorithm, calls=(call,))
-        p = local_law(single, PEOPLE, WEIGHTS)
-        q = local_law(single, PEOPLE, [1, 0, 0, 0, 0, 0])
+        p = reductions.local_law(single, transcripts.PEOPLE, transcripts.WEIGHTS)
+        q = reductions.local_law(single, transcripts.PEOPLE, [1, 0, 0, 0, 0, 0])
         law = {
             w: float(p[w]) * (1 - none)
             + none * (float(q[w]) - float(p[w]) * (1 - refused)) / refused
@@ -168,8 +156,10 @@ def exact_distance(algorithm: NonInteractive[int], beta: Fraction) -> float:
 def single_candidate(epsilon: str, calls: int) -> Row:
     """Measure one query per call, whose single candidate is taken whatever its answer."""
     algorithm = asking(epsilon, calls)
-    everybody_at_zero = local_law(algorithm, PEOPLE, [1, 0, 0, 0, 0, 0])
-    distance = total_variation(local_law(algorithm, PEOPLE, WEIGHTS), everybody_at_zero)
+    everybody_at_zero = reductions.local_law(algorithm, transcripts.PEOPLE, [1, 0, 0, 0, 0, 0])
+    distance = reductions.total_variation(
+        reductions.local_law(algorithm, transcripts.PEOPLE, transcripts.WEIGHTS), everybody_at_zero
+    )
     return {
         "law": "one candidate",
         "oracle": "any",
@@ -188,11 +178,11 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
     from scipy.stats import binom
 
     algorithm = bits("1", LARGE)
-    share = local_law(bits("1", 1), PEOPLE, WEIGHTS)[(b"\x01",)]
-    oracle = AskedOnce(TRUTH)
+    share = reductions.local_law(bits("1", 1), transcripts.PEOPLE, transcripts.WEIGHTS)[(b"\x01",)]
+    oracle = AskedOnce(transcripts.TRUTH)
     seen: Counter[int] = Counter()
     for run in range(runs):
-        seen[learn(by_queries(algorithm, beta, SeededWords(seed / run)), oracle)] += 1
+        seen[learn(reductions.by_queries(algorithm, beta, SeededWords(seed / run)), oracle)] += 1
     below, distance = 0, 0.0
     for ones in range(LARGE + 1):
         below += seen[ones]

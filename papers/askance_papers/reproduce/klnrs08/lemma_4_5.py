@@ -10,33 +10,13 @@ from math import exp
 import numpy as np
 
 from askance_aggregator.families import randomized_response
-from askance_aggregator.oracles import learn
-from askance_aggregator.oracles.reductions import (
-    Interactive,
-    LocalCall,
-    LocalRun,
-    NonInteractive,
-    by_adaptive_queries,
-    local_law,
-    run_locally,
-    simulated_law,
-    total_variation,
-)
+from askance_aggregator.oracles import learn, reductions
 from askance_aggregator.oracles.reductions.laws import Law
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
 from askance_papers.reproduce.checks import ALPHA, rate_agrees
 from askance_papers.reproduce.counting import AskedOnce, generator
-from askance_papers.reproduce.klnrs08.transcripts import (
-    BETAS,
-    BIT,
-    ORACLES,
-    PEOPLE,
-    SCHEMA,
-    TRUTH,
-    WEIGHTS,
-    draw_distances,
-)
+from askance_papers.reproduce.klnrs08 import transcripts
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
 from askance_simulation.randomness import Seed, SeededWords
 
@@ -52,8 +32,8 @@ def reproduce(setting: Setting) -> Reproduction:
     rows: list[Row] = []
     for epsilon in ("1",) if setting.quick else ("0.5", "1", "2"):
         for users in (1, 2) if setting.quick else (1, 2, 3):
-            for beta in BETAS:
-                rows += [enumerated(epsilon, users, beta, oracle) for oracle in ORACLES]
+            for beta in transcripts.BETAS:
+                rows += [enumerated(epsilon, users, beta, oracle) for oracle in transcripts.ORACLES]
             setting.progress(f"epsilon = {epsilon}, {users} users")
         rows.append(forgetful(epsilon))
     rows.append(sampled(Fraction(1, 10), 30 if setting.quick else 300, setting.seed / NAME))
@@ -83,29 +63,31 @@ def reproduce(setting: Setting) -> Reproduction:
             " and so is the number of first ones; the distance is the largest difference of rates.",
             "With the exact oracle nothing but rounding is left: a distance below 1e-8.",
         ),
-        draw=lambda figure: draw_distances(figure, rows, "Two rounds, simulated by queries"),
+        draw=lambda figure: transcripts.draw_distances(
+            figure, rows, "Two rounds, simulated by queries"
+        ),
     )
 
 
-def two_rounds(epsilon: str, users: int) -> Interactive[Reports]:
+def two_rounds(epsilon: str, users: int) -> reductions.Interactive[Reports]:
     """Make an algorithm that asks all users twice and concludes all that was reported."""
     nano = parse_epsilon(epsilon)
     response = randomized_response(nano // 2)
 
-    def run() -> LocalRun[Reports]:
+    def run() -> reductions.LocalRun[Reports]:
         first, second = [], []
         for user in range(users):
-            report = yield LocalCall(user, BIT, response)
+            report = yield reductions.LocalCall(user, transcripts.BIT, response)
             first.append(report == b"\x01")
         number = second_number(sum(first), users)
-        asked = predicate(SCHEMA["n"] == number)
+        asked = predicate(transcripts.SCHEMA["n"] == number)
         for user in range(users):
-            report = yield LocalCall(user, asked, response)
+            report = yield reductions.LocalCall(user, asked, response)
             second.append(report == b"\x01")
         return number, tuple(first), tuple(second)
 
-    return Interactive(
-        name="two-rounds", schema=SCHEMA, nano_nats=nano, factory=run, most=2 * users
+    return reductions.Interactive(
+        name="two-rounds", schema=transcripts.SCHEMA, nano_nats=nano, factory=run, most=2 * users
     )
 
 
@@ -117,9 +99,9 @@ def second_number(ones: int, users: int) -> int:
 def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
     """Return the exact distance."""
     algorithm = two_rounds(epsilon, users)
-    real = local_law(algorithm, PEOPLE, WEIGHTS)
-    law = simulated_law(algorithm, beta, ORACLES[oracle])
-    distance = total_variation(real, law)
+    real = reductions.local_law(algorithm, transcripts.PEOPLE, transcripts.WEIGHTS)
+    law = reductions.simulated_law(algorithm, beta, transcripts.ORACLES[oracle])
+    distance = reductions.total_variation(real, law)
     return _row("enumerated", oracle, epsilon, users, beta, float(distance)) | {
         "holds": distance <= beta
         and sum(law.values()) == 1
@@ -129,27 +111,27 @@ def enumerated(epsilon: str, users: int, beta: Fraction, oracle: str) -> Row:
 
 def forgetful(epsilon: str) -> Row:
     """Return a second report that knows nothing of the first."""
-    real = local_law(two_rounds(epsilon, 1), PEOPLE, WEIGHTS)
+    real = reductions.local_law(two_rounds(epsilon, 1), transcripts.PEOPLE, transcripts.WEIGHTS)
     response = randomized_response(parse_epsilon(epsilon) // 2)
     law: Law = {}
     for first, second in product((b"\x00", b"\x01"), repeat=2):
-        asked = predicate(SCHEMA["n"] == second_number(int(first == b"\x01"), 1))
+        asked = predicate(transcripts.SCHEMA["n"] == second_number(int(first == b"\x01"), 1))
         chances = [
-            local_law(
-                NonInteractive(
+            reductions.local_law(
+                reductions.NonInteractive(
                     name="once",
-                    schema=SCHEMA,
+                    schema=transcripts.SCHEMA,
                     nano_nats=parse_epsilon(epsilon),
-                    calls=(LocalCall(0, query, response),),
+                    calls=(reductions.LocalCall(0, query, response),),
                     conclude=len,
                 ),
-                PEOPLE,
-                WEIGHTS,
+                transcripts.PEOPLE,
+                transcripts.WEIGHTS,
             )[(report,)]
-            for query, report in ((BIT, first), (asked, second))
+            for query, report in ((transcripts.BIT, first), (asked, second))
         ]
         law[first, second] = chances[0] * chances[1]
-    distance = float(total_variation(real, law))
+    distance = float(reductions.total_variation(real, law))
     return _row("forgetful", "exact", epsilon, 1, Fraction(1, 1000), distance) | {
         "holds": distance > 0.001
     }
@@ -157,14 +139,19 @@ def forgetful(epsilon: str) -> Row:
 
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
     """Return the simulation and real runs on users who are drawn for each."""
-    algorithm, oracle = two_rounds(LARGE_EPSILON, LARGE), AskedOnce(TRUTH)
-    rng, shares = generator(seed / "people"), np.array(WEIGHTS) / sum(WEIGHTS)
+    algorithm, oracle = two_rounds(LARGE_EPSILON, LARGE), AskedOnce(transcripts.TRUTH)
+    rng, shares = (
+        generator(seed / "people"),
+        np.array(transcripts.WEIGHTS) / sum(transcripts.WEIGHTS),
+    )
     back, there = [], []
     for run in range(runs):
-        learner = by_adaptive_queries(algorithm, beta, lambda run=run: SeededWords(seed / run))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+        learner = reductions.by_adaptive_queries(
+            algorithm, beta, lambda run=run: SeededWords(seed / run)
+        )  # type: ignore[misc]  # mypy cannot infer a lambda's default
         back.append(learn(learner, oracle))
-        people = PEOPLE.take(rng.choice(PEOPLE.rows, LARGE, p=shares))
-        there.append(run_locally(algorithm, people, SeededWords(seed / "real" / run)))
+        people = transcripts.PEOPLE.take(rng.choice(transcripts.PEOPLE.rows, LARGE, p=shares))
+        there.append(reductions.run_locally(algorithm, people, SeededWords(seed / "real" / run)))
     apart, agree = zip(*(reports_agree(found) for found in (back, there)), strict=True)
     row = _row("sampled", "exact", LARGE_EPSILON, LARGE, beta, max(apart))
     return row | {"queries": oracle.asked // runs, "holds": all(agree)}
@@ -173,7 +160,9 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
 def reports_agree(found: Sequence[Reports]) -> tuple[float, bool]:
     """Compare reports with their law: the first ones, and the second ones given the first."""
     yes = exp(float(LARGE_EPSILON) / 2) / (1 + exp(float(LARGE_EPSILON) / 2))
-    weights = np.reshape(WEIGHTS, (3, 2)) / sum(WEIGHTS)  # numbers, bits: the order of PEOPLE
+    weights = np.reshape(transcripts.WEIGHTS, (3, 2)) / sum(
+        transcripts.WEIGHTS
+    )  # numbers, bits: the order of PEOPLE
     first_yes = weights @ [1 - yes, yes]  # together with each number
     cases = [([first for _, firsts, _ in found for first in firsts], float(first_yes.sum()))]
     for number in (0, 2):

@@ -18,15 +18,7 @@ from askance_papers.curator.parity import ParityExamples, PrivateParity, example
 from askance_papers.reproduce.checks import counts_agree, rate_exceeded
 from askance_papers.reproduce.klnrs08.theorem_3_7 import choices_agree
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
-from askance_simulation.plots.style import (
-    ACCENT,
-    BAD,
-    INK,
-    across,
-    legend_beside,
-    logarithmic,
-    plain,
-)
+from askance_simulation.plots import style
 from askance_simulation.populations.labelled_bits import Parity
 from askance_simulation.randomness import Seed, SeededWords
 
@@ -269,15 +261,19 @@ def _row(what: str, runs: int, training: int | None, test: int | None) -> dict[s
 
 def _draw(figure: Any, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
-    plain(axes, f"Examples of PARITY, d = {D}, ε = 1, α = 0.1", r"$-\log_{10}\,\beta$", "examples")
+    style.plain(
+        axes, f"Examples of PARITY, d = {D}, ε = 1, α = 0.1", r"$-\log_{10}\,\beta$", "examples"
+    )
     shown = [row for row in rows if row["n, A*"] is not None]
     powers = [int(row["what"].rsplit("-", 1)[1]) for row in shown]
-    axes.plot(powers, [row["n, A*"] for row in shown], "s-", color=BAD, label="A*")
-    axes.plot(powers, [row["n"] for row in shown], "o-", color=ACCENT, label="chosen by a test set")
+    axes.plot(powers, [row["n, A*"] for row in shown], "s-", color=style.BAD, label="A*")
+    axes.plot(
+        powers, [row["n"] for row in shown], "o-", color=style.ACCENT, label="chosen by a test set"
+    )
     sums = [row["training"] + row["test, sums"] for row in shown]
-    axes.plot(powers, sums, "^--", color=INK, label="test by sum queries")
+    axes.plot(powers, sums, "^--", color=style.INK, label="test by sum queries")
     axes.set_xscale("log")
-    across(axes.xaxis, powers)
+    style.across(axes.xaxis, powers)
     axes.set_yscale("log")
-    logarithmic(axes)
-    legend_beside(axes)
+    style.logarithmic(axes)
+    style.legend_beside(axes)

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_papers.curator.mechanisms import (
-    CuratorQuery,
-    Laplace,
-    Release,
-    histogram,
-    laplace_at,
-    means,
-)
+from askance_papers.curator import mechanisms
 from askance_papers.reproduce.checks import laplace_noise, rate_agrees
 from askance_papers.reproduce.counting import generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting
@@ -77,15 +70,19 @@ def reproduce(setting: Setting) -> Reproduction:
     )
 
 
-def average(b: int) -> CuratorQuery[NDArray[np.float64]]:
+def average(b: int) -> mechanisms.CuratorQuery[NDArray[np.float64]]:
     """Return the query of the notes: the average of numbers in [0, b]."""
-    return CuratorQuery("average", lambda values: values, 0, b)
+    return mechanisms.CuratorQuery("average", lambda values: values, 0, b)
 
 
-def released(alpha: Fraction, values: NDArray[np.float64], b: int, seed: Seed) -> Release:
+def released(
+    alpha: Fraction, values: NDArray[np.float64], b: int, seed: Seed
+) -> mechanisms.Release:
     """Release the average of these numbers."""
     step = Fraction(b, STEPS)
-    (found,) = means([average(b)], values, laplace_at(alpha), SeededWords(seed), step=step)
+    (found,) = mechanisms.means(
+        [average(b)], values, mechanisms.laplace_at(alpha), SeededWords(seed), step=step
+    )
     return found
 
 
@@ -95,7 +92,9 @@ def losses(alpha: Fraction, seed: Seed) -> list[Row]:
     near, far = np.array([0.0, 0.25, 1.0]), np.array([1.0, 0.25, 1.0])
     one = released(alpha, near, 1, seed).mechanism
     apart = [int(near.sum() / grid), int(far.sum() / grid)]
-    cells = histogram(np.array([0, 1, 1]), 3, laplace_at(alpha), SeededWords(seed)).mechanism
+    cells = mechanisms.histogram(
+        np.array([0, 1, 1]), 3, mechanisms.laplace_at(alpha), SeededWords(seed)
+    ).mechanism
     return [
         _loss("average", alpha, 1, log_ratio(one, [apart])),
         _loss("averages", alpha, _QUESTIONS, log_ratio(one, [apart] * _QUESTIONS)),
@@ -109,7 +108,7 @@ def log_ratio(mechanism: object, totals: Sequence[Sequence[int]]) -> float:
     Returns:
         Nats: the sum over entries of the largest of each, for every combination can occur.
     """
-    if not isinstance(mechanism, Laplace):
+    if not isinstance(mechanism, mechanisms.Laplace):
         raise TypeError(f"mechanism: expected Laplace, got {type(mechanism).__name__}")
     found = 0.0
     for mine, other in totals:
@@ -153,7 +152,9 @@ def tails(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> list[Row]
 def released_law(alpha: Fraction, n: int, b: int, trials: int, seed: Seed) -> Row:
     """Release so many averages of the same numbers, 0 or b, on a grid of b/n."""
     values = b * generator(seed).integers(0, 2, n).astype(np.float64)
-    found = means([average(b)] * trials, values, laplace_at(alpha), SeededWords(seed), step=b)
+    found = mechanisms.means(
+        [average(b)] * trials, values, mechanisms.laplace_at(alpha), SeededWords(seed), step=b
+    )
     drawn = [int(one.steps[0]) - int(values.sum()) // b for one in found]
     noise = laplace_noise(drawn, 1 / float(alpha))
     row = _row("law", alpha, n, b, None, None, 1.0, 1.0, noise.ratio, trials)

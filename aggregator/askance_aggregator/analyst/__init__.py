@@ -19,7 +19,7 @@ from askance_aggregator.analyst.definitions import (
     definition_of_table,
     read_definition,
 )
-from askance_aggregator.analyst.export import SeriesExport, StudyExport
+from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
 from askance_aggregator.analyst.messages import StudyEvent, StudySummary, epochs_of, state_of
 from askance_aggregator.analyst.results import StudyResult
@@ -36,7 +36,6 @@ __all__ = [
     "Aggregator",
     "AnalystKey",
     "CallRefused",
-    "SeriesExport",
     "StudyDefinition",
     "StudyEvent",
     "StudyExport",

@@ -34,7 +34,6 @@ from askance_aggregator.estimation.statistics import (
     levels_of,
     recorded_question,
     scores,
-    share_scores,
 )
 
 __all__ = [
@@ -69,6 +68,5 @@ __all__ = [
     "scores",
     "share_covariance",
     "share_of_numbers",
-    "share_scores",
     "shares_apart",
 ]

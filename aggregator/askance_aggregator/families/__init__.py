@@ -21,11 +21,8 @@ from importlib import import_module
 from askance_aggregator.families.channel import TableFamily, randomized_response
 from askance_aggregator.families.choice import best_for, shares_for, signed_for
 from askance_aggregator.families.family import (
-    Counts,
     Family,
-    Reports,
     SignedFamily,
-    describes,
     family_of,
     make,
     makers,
@@ -37,7 +34,7 @@ from askance_aggregator.families.hypercube_response import HypercubeFamily, hype
 from askance_aggregator.families.k_ary import KaryFamily, k_ary_response
 from askance_aggregator.families.linear_hashing import HashingFamily, linear_hashing
 from askance_aggregator.families.random_codebook import CodebookFamily, random_codebook
-from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates
+from askance_aggregator.families.rates import InclusionRates, SignRates
 from askance_aggregator.families.signed_subset_selection import (
     SignedSubsetFamily,
     signed_subset_selection,
@@ -49,22 +46,18 @@ for _module in pkgutil.iter_modules(__path__):
 
 __all__ = [
     "CodebookFamily",
-    "Counts",
     "Family",
     "HadamardFamily",
     "HashingFamily",
     "HypercubeFamily",
     "InclusionRates",
-    "JointRates",
     "KaryFamily",
-    "Reports",
     "SignRates",
     "SignedFamily",
     "SignedSubsetFamily",
     "SubsetFamily",
     "TableFamily",
     "best_for",
-    "describes",
     "family_of",
     "hadamard_sign",
     "hypercube_response",

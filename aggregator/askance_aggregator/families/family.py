@@ -17,12 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.families.comparisons import Comparisons, TwoSymbols
-from askance_aggregator.families.rates import (
-    InclusionRates,
-    JointRates,
-    SignRates,
-    VectorRates,
-)
+from askance_aggregator.families.rates import InclusionRates, JointRates, SignRates, VectorRates
 from askance_aggregator.names import unknown_name
 from askance_client.errors import InvalidParameter
 from askance_client.randomizers import Randomizer

@@ -25,11 +25,7 @@ from askance_client.errors import InvalidParameter
 from askance_client.randomizers.coins import COIN_BITS, COIN_SPACE
 from askance_client.randomizers.randomizer import check_integer
 from askance_client.randomizers.signed_levels import MAX_VALUES
-from askance_client.randomizers.signed_sets import (
-    certified_ratio,
-    even_coins,
-    opposite_coins,
-)
+from askance_client.randomizers.signed_sets import certified_ratio, even_coins, opposite_coins
 from askance_client.randomizers.signed_subset_selection import SignedSubsetSelection
 
 _SIZES_ASIDE = 2

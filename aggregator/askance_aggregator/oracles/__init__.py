@@ -10,17 +10,14 @@ Rules of the package:
 """
 
 from askance_aggregator.oracles.adversarial import (
-    Adversary,
     CentreOracle,
     LazyOracle,
     RandomSignOracle,
-    Thresholds,
     WrongSideOracle,
-    usual_thresholds,
 )
 from askance_aggregator.oracles.central import CentralOracle
 from askance_aggregator.oracles.checked import CheckedOracle
-from askance_aggregator.oracles.empirical import EmpiricalOracle, Sampler
+from askance_aggregator.oracles.empirical import EmpiricalOracle
 from askance_aggregator.oracles.exact import ExactOracle
 from askance_aggregator.oracles.expectations import NoExpectation, expectations
 from askance_aggregator.oracles.labels import relabelled, with_free_labels
@@ -32,15 +29,13 @@ from askance_aggregator.oracles.masked_parity import (
 )
 from askance_aggregator.oracles.noise import (
     ClassificationNoiseOracle,
-    LearnedUnderNoise,
     learn_under_noise,
     noise_grid,
 )
-from askance_aggregator.oracles.oracle import Oracle, Shares, learn
-from askance_aggregator.oracles.parity import ParityWorld, Spectrum, parity_schema
+from askance_aggregator.oracles.oracle import Oracle, learn
+from askance_aggregator.oracles.parity import ParityWorld
 
 __all__ = [
-    "Adversary",
     "CentralOracle",
     "CentreOracle",
     "CheckedOracle",
@@ -50,24 +45,17 @@ __all__ = [
     "FairHalfOracle",
     "FairOracle",
     "LazyOracle",
-    "LearnedUnderNoise",
     "MaskedParityOracle",
     "NoExpectation",
     "Oracle",
     "ParityWorld",
     "RandomSignOracle",
-    "Sampler",
-    "Shares",
-    "Spectrum",
-    "Thresholds",
     "WrongSideOracle",
     "expectations",
     "lazy_masked_parity",
     "learn",
     "learn_under_noise",
     "noise_grid",
-    "parity_schema",
     "relabelled",
-    "usual_thresholds",
     "with_free_labels",
 ]

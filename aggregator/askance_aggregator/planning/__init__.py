@@ -20,7 +20,6 @@ plans each real batch by `plan_batch`, with what `StudyPlan.allowance` lets it t
 """
 
 from askance_aggregator.planning.cells import Binomial, JointShares
-from askance_aggregator.planning.decided import Decided
 from askance_aggregator.planning.designed import Designed
 from askance_aggregator.planning.looks import prefixes, shares
 from askance_aggregator.planning.lower_bound import least_users
@@ -35,14 +34,12 @@ from askance_aggregator.planning.precision import (
     tail_of,
 )
 from askance_aggregator.planning.scored import Scored
-from askance_aggregator.planning.sizing import Choice, choices
+from askance_aggregator.planning.sizing import choices
 from askance_aggregator.planning.tails import Tail
 from askance_aggregator.planning.ternary import Ternary
 
 __all__ = [
     "Binomial",
-    "Choice",
-    "Decided",
     "Design",
     "Designed",
     "EpsilonCurve",

@@ -21,10 +21,9 @@ from askance_aggregator.store.audit import (
     every_entry,
     verify_entries,
 )
-from askance_aggregator.store.backups import BackupFile, Manifest, RestoreNote, open_backup
+from askance_aggregator.store.backups import Manifest, RestoreNote, open_backup
 from askance_aggregator.store.certificates import CertificateHolder, StoredCertificate
 from askance_aggregator.store.contract import (
-    DEVICE_ID_BYTES,
     MAX_EVIDENCE,
     AskedRequest,
     Conclusion,
@@ -38,13 +37,11 @@ from askance_aggregator.store.contract import (
     RoundNote,
     Store,
     StoredReport,
-    StudyLog,
 )
 from askance_aggregator.store.inspection import StoreFacts
 from askance_aggregator.store.listing import (
     MAX_STUDIES,
     ListedState,
-    Listing,
     ListOrder,
     StudyEntry,
     StudyExtent,
@@ -60,17 +57,15 @@ from askance_aggregator.store.locations import (
     move_store,
     store_location,
 )
-from askance_aggregator.store.management import Management, SubmissionNote
+from askance_aggregator.store.management import SubmissionNote
 from askance_aggregator.store.moves import MOVE_ID_BYTES, MoveContext, Moved
-from askance_aggregator.store.outer import KeptAccount, OuterRelease, OuterReleases, OuterTerms
+from askance_aggregator.store.outer import KeptAccount, OuterRelease
 from askance_aggregator.store.replicas import (
     COUNTED_S,
     LEASE_S,
-    LOOK_S,
     LeaseLost,
     ReplicaCounts,
     ReplicaEntry,
-    Replicas,
     RoundAnswers,
     SharedStudy,
     SoleReplica,
@@ -78,22 +73,15 @@ from askance_aggregator.store.replicas import (
     sum_answers,
     sum_counts,
 )
-from askance_aggregator.store.retention import KeptStudy, Retention, StudyNotEnded
+from askance_aggregator.store.retention import KeptStudy, StudyNotEnded
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.tagged_population import TaggedPopulation
 from askance_aggregator.store.watch import StoreWatch
-from askance_aggregator.store.webhooks import (
-    Receiving,
-    WebhookClaim,
-    WebhookFigures,
-    WebhookQueue,
-)
+from askance_aggregator.store.webhooks import Receiving, WebhookClaim, WebhookFigures, WebhookQueue
 
 __all__ = [
     "COUNTED_S",
-    "DEVICE_ID_BYTES",
     "LEASE_S",
-    "LOOK_S",
     "MAX_EVIDENCE",
     "MAX_STUDIES",
     "MOVE_ID_BYTES",
@@ -102,7 +90,6 @@ __all__ = [
     "AuditEntry",
     "AuditEvent",
     "AuditLog",
-    "BackupFile",
     "CertificateHolder",
     "Conclusion",
     "Deadline",
@@ -116,23 +103,17 @@ __all__ = [
     "LeaseLost",
     "ListOrder",
     "ListedState",
-    "Listing",
-    "Management",
     "Manifest",
     "MoveContext",
     "Moved",
     "NonceKnown",
     "OpenRounds",
     "OuterRelease",
-    "OuterReleases",
-    "OuterTerms",
     "PostgresqlLocation",
     "Receiving",
     "ReplicaCounts",
     "ReplicaEntry",
-    "Replicas",
     "RestoreNote",
-    "Retention",
     "RoundAnswers",
     "RoundNote",
     "SharedStudy",
@@ -148,7 +129,6 @@ __all__ = [
     "StudyEntry",
     "StudyExtent",
     "StudyList",
-    "StudyLog",
     "StudyNotEnded",
     "StudyQuery",
     "StudyState",

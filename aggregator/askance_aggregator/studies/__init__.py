@@ -9,7 +9,6 @@ a crash the learner is run again over the recorded counts and continues.
 """
 
 from askance_aggregator.studies.accounts import Accounts, Spending
-from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.cohorts import Cohort, Permutation
 from askance_aggregator.studies.composed import charges_asked, composed
 from askance_aggregator.studies.course import Course, OwnerBudgets
@@ -24,7 +23,6 @@ from askance_aggregator.studies.transcript import REPORTED, MemoryLog, Transcrip
 __all__ = [
     "REPORTED",
     "Accounts",
-    "AnswerBounds",
     "Cohort",
     "Course",
     "Fleet",

@@ -16,11 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from askance_aggregator.extras import install_text
-from askance_aggregator.learners.presentation import (
-    EstimateRow,
-    Presentation,
-    presentation_of_json,
-)
+from askance_aggregator.learners.presentation import EstimateRow, Presentation, presentation_of_json
 from askance_aggregator.names import ColumnNames, result_names, with_own_names
 from askance_aggregator.reports.figures import estimate_texts, nats_text
 from askance_aggregator.reports.guarantees import OUTER_KEYS, series_guarantee_text

@@ -19,13 +19,7 @@ from askance_aggregator.studies.bounds import AnswerBounds
 from askance_aggregator.studies.fleet import Fleet
 from askance_aggregator.studies.local import LocalOracle, Watch
 from askance_aggregator.studies.tallies import Tally
-from askance_aggregator.studies.transcript import (
-    REPORTED,
-    Asked,
-    Header,
-    Transcript,
-    TranscriptLog,
-)
+from askance_aggregator.studies.transcript import REPORTED, Asked, Header, Transcript, TranscriptLog
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter, NondeterminismError, PlanRefused
 from askance_client.messages import SignedStudy

@@ -14,21 +14,10 @@ from askance_aggregator import names
 from askance_aggregator.encoding import sign_study
 from askance_aggregator.families import best_for
 from askance_aggregator.learners import Learner, Unbound
-from askance_aggregator.numbers import (
-    Rational,
-    plain_arguments,
-    read_nano_nats,
-    read_probability,
-)
+from askance_aggregator.numbers import Rational, plain_arguments, read_nano_nats, read_probability
 from askance_aggregator.planning import Design, RoundRules, StudyPlan, fields_needed, plan, settled
 from askance_aggregator.reports.html import html_of, line_of
-from askance_aggregator.reports.report import (
-    CommandReport,
-    Grid,
-    Part,
-    more_rows,
-    shown_rows,
-)
+from askance_aggregator.reports.report import CommandReport, Grid, Part, more_rows, shown_rows
 from askance_aggregator.reports.schemas import Schema
 from askance_client.errors import InvalidParameter, InvalidQuery
 from askance_client.ledger import MAX_ANSWERS

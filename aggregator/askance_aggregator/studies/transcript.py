@@ -17,13 +17,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from askance_aggregator.reports.html import html_of, line_of
-from askance_aggregator.reports.report import (
-    CommandReport,
-    Grid,
-    Part,
-    more_rows,
-    shown_rows,
-)
+from askance_aggregator.reports.report import CommandReport, Grid, Part, more_rows, shown_rows
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies.tallies import Tally
 from askance_client.errors import StoreError

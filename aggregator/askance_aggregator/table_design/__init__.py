@@ -52,15 +52,14 @@ from askance_aggregator.table_design.presence import (
     PresentSample,
     design_presence,
 )
-from askance_aggregator.table_design.programme import Columns, Dual, Solution, solve
+from askance_aggregator.table_design.programme import Dual, solve
 from askance_aggregator.table_design.recorded import recorded_epsilons, recorded_optimum
-from askance_aggregator.table_design.refinement import Refined, refine
+from askance_aggregator.table_design.refinement import refine
 
 __all__ = [
     "MAX_NANO_NATS",
     "MIN_NANO_NATS",
     "NUMBERS",
-    "Columns",
     "Conditional",
     "DesignedTable",
     "Dual",
@@ -72,8 +71,6 @@ __all__ = [
     "PresentPrior",
     "PresentSample",
     "Prior",
-    "Refined",
-    "Solution",
     "Terms",
     "design_presence",
     "design_sample",

@@ -8,11 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from askance.cli.aggregator.common import (
-    add_command,
-    add_configured_store,
-    configuration_of,
-)
+from askance.cli.aggregator.common import add_command, add_configured_store, configuration_of
 from askance.cli.output import Failure, print_json
 from askance_aggregator.reports.texts import counted
 

@@ -11,7 +11,6 @@ Rules of the package:
 - A value that does not keep to what is stated is an error before anything is drawn.
 """
 
-from askance_papers.curate.data_table import DataTable, Labelled, Numeric
 from askance_papers.curate.registry import LEARNERS, CuratorEntry, find
 from askance_papers.curate.request import COMMON, Curated, CuratorRelease, CuratorRequest
 from askance_papers.curate.run import curate
@@ -23,9 +22,6 @@ __all__ = [
     "CuratorEntry",
     "CuratorRelease",
     "CuratorRequest",
-    "DataTable",
-    "Labelled",
-    "Numeric",
     "curate",
     "find",
 ]

@@ -13,15 +13,13 @@ Rules of the package:
   fail (tests/papers/reproduce/planted_defects.py).
 """
 
-from askance_papers.reproduce.registry import REPRODUCTIONS, ReproductionEntry, find
-from askance_papers.reproduce.reproduction import Effort, Reproduction, Row, Setting, save
+from askance_papers.reproduce.registry import REPRODUCTIONS, find
+from askance_papers.reproduce.reproduction import Effort, Reproduction, Setting, save
 
 __all__ = [
     "REPRODUCTIONS",
     "Effort",
     "Reproduction",
-    "ReproductionEntry",
-    "Row",
     "Setting",
     "find",
     "save",

@@ -35,7 +35,6 @@ Bogunovic and Vechev, DP-Sniper, 2021: events from a learned likelihood ratio.
 """
 
 from askance_simulation.audit.audit import (
-    DEFAULT_ALPHA,
     DEFAULT_EPSILONS,
     DEFAULT_REPORTS,
     Audit,
@@ -47,61 +46,44 @@ from askance_simulation.audit.audit import (
     subjects,
 )
 from askance_simulation.audit.fleet import (
-    Answerer,
     AuditFleet,
     Case,
     FileLedgers,
-    Ledgers,
     Maker,
     MemoryLedgers,
     StreamCoins,
     Subject,
-    of_a_number,
     of_cells,
-    of_signs,
     subject_of,
 )
-from askance_simulation.audit.losses import Exposure, Pair, exposures
+from askance_simulation.audit.losses import Pair, exposures
 from askance_simulation.audit.messages import Message, messages
-from askance_simulation.audit.promises import Broken, certainties, repeats
-from askance_simulation.audit.statements import Departure, Goodness, compare, stated
-from askance_simulation.families import Statements, of_many
+from askance_simulation.audit.statements import compare, stated
+from askance_simulation.families import of_many
 
 __all__ = [
-    "DEFAULT_ALPHA",
     "DEFAULT_EPSILONS",
     "DEFAULT_REPORTS",
-    "Answerer",
     "Audit",
     "AuditFleet",
-    "Broken",
     "Case",
-    "Departure",
-    "Exposure",
     "FileLedgers",
-    "Goodness",
-    "Ledgers",
     "Maker",
     "MemoryLedgers",
     "Message",
     "Pair",
     "Refused",
-    "Statements",
     "StreamCoins",
     "Subject",
     "audit",
     "audit_as_built",
     "audit_devices",
     "audit_families",
-    "certainties",
     "compare",
     "exposures",
     "messages",
-    "of_a_number",
     "of_cells",
     "of_many",
-    "of_signs",
-    "repeats",
     "stated",
     "subject_of",
     "subjects",

@@ -18,7 +18,6 @@ from askance_simulation.families.dispatch import (
     verified_kind,
     verified_makers,
 )
-from askance_simulation.families.favouring import favour
 
 for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
@@ -30,7 +29,6 @@ __all__ = [
     "draw",
     "draw_tally",
     "draws_by_users",
-    "favour",
     "of_many",
     "probabilities",
     "verified_kind",

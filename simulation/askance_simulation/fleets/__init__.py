@@ -2,18 +2,10 @@
 
 from askance_simulation.fleets.columns import ColumnFleet
 from askance_simulation.fleets.devices import Devices
-from askance_simulation.fleets.fleets import (
-    FLEETS,
-    LAWS,
-    WORKED,
-    columns_by,
-    fleet_by,
-    kept_ready,
-    prepared,
-)
+from askance_simulation.fleets.fleets import FLEETS, LAWS, WORKED, fleet_by, kept_ready, prepared
 from askance_simulation.fleets.objects import ObjectFleet
 from askance_simulation.fleets.opened import FleetMaker, OpenedFleet, Progress
-from askance_simulation.fleets.threads import Runner, Threads
+from askance_simulation.fleets.threads import Threads
 
 __all__ = [
     "FLEETS",
@@ -25,9 +17,7 @@ __all__ = [
     "ObjectFleet",
     "OpenedFleet",
     "Progress",
-    "Runner",
     "Threads",
-    "columns_by",
     "fleet_by",
     "kept_ready",
     "prepared",

@@ -29,9 +29,7 @@ from askance_simulation.populations.points import (
 from askance_simulation.populations.population import (
     CHANGES,
     POPULATIONS,
-    Change,
     Population,
-    PopulationEntry,
     changed,
     check_changes,
     label_noise,
@@ -40,26 +38,17 @@ from askance_simulation.populations.population import (
     population_of,
 )
 from askance_simulation.populations.record_types import RecordTypes
-from askance_simulation.populations.sources import (
-    DATA_SETS,
-    DataSet,
-    DataSource,
-    RecordReader,
-    read_file,
-)
+from askance_simulation.populations.sources import DATA_SETS, DataSource, RecordReader, read_file
 from askance_simulation.populations.traits import traits
 
 __all__ = [
     "CHANGES",
     "DATA_SETS",
     "POPULATIONS",
-    "Change",
-    "DataSet",
     "DataSource",
     "Observation",
     "ObservedUsers",
     "Population",
-    "PopulationEntry",
     "ReadingSums",
     "RecordReader",
     "RecordTypes",

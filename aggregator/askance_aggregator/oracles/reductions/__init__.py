@@ -17,12 +17,7 @@ r_2 the products of the probabilities of all its reports, with w and without. *F
 yes/no* (Bshouty and Feldman): a number is asked through its binary digits.
 """
 
-from askance_aggregator.oracles.reductions.back import (
-    MAX_TRIES,
-    by_adaptive_queries,
-    by_queries,
-    candidates,
-)
+from askance_aggregator.oracles.reductions.back import by_adaptive_queries, by_queries, candidates
 from askance_aggregator.oracles.reductions.boolean import BooleanOracle, digits_of
 from askance_aggregator.oracles.reductions.laws import (
     Law,
@@ -38,13 +33,11 @@ from askance_aggregator.oracles.reductions.local_algorithms import (
     NonInteractive,
     run_locally,
 )
-from askance_aggregator.oracles.reductions.products import Factor, Product
+from askance_aggregator.oracles.reductions.products import Product
 from askance_aggregator.oracles.reductions.there import local_algorithm, one_round_algorithm
 
 __all__ = [
-    "MAX_TRIES",
     "BooleanOracle",
-    "Factor",
     "Interactive",
     "Law",
     "LocalCall",

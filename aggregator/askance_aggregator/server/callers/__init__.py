@@ -6,12 +6,7 @@ each caller has at work; `gate` admits a call, before its handler runs, by these
 to the store's audit log.
 """
 
-from askance_aggregator.server.callers.callers import (
-    Caller,
-    Callers,
-    OidcSettings,
-    TokenCallers,
-)
+from askance_aggregator.server.callers.callers import Caller, Callers, OidcSettings, TokenCallers
 from askance_aggregator.server.callers.gate import Admitted, Gate
 from askance_aggregator.server.callers.limits import CallerLimits
 from askance_aggregator.server.callers.recorder import AuditRecorder, record_command

@@ -28,13 +28,7 @@ from askance_aggregator.server.devices.certification import (
 from askance_aggregator.server.devices.commits import ReportGroupCommit
 from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.fleet import ServiceFleet
-from askance_aggregator.server.devices.hub import (
-    Hub,
-    RoundNotOpen,
-    RoundProgress,
-    ServiceStopped,
-    StudyCancelled,
-)
+from askance_aggregator.server.devices.hub import Hub, RoundProgress, ServiceStopped
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.peers import Overloaded, PeerLimits, Peers
 from askance_aggregator.server.devices.server import (
@@ -65,13 +59,11 @@ __all__ = [
     "PeerLimits",
     "Peers",
     "ReportGroupCommit",
-    "RoundNotOpen",
     "RoundProgress",
     "ServerParts",
     "ServiceFleet",
     "ServiceStopped",
     "Settings",
-    "StudyCancelled",
     "Unauthenticated",
     "UnsupportedProtocol",
     "answers_by_tag",

@@ -10,13 +10,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
-from askance_aggregator.exchange import (
-    LEAST_PROTOCOL,
-)
+from askance_aggregator.exchange import LEAST_PROTOCOL
 from askance_aggregator.server.devices.commits import GroupedReads
-from askance_aggregator.server.devices.credentials import (
-    Credentials,
-)
+from askance_aggregator.server.devices.credentials import Credentials
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.standings import Standings
 from askance_aggregator.store import Enrolled, EnrolledDevice, EnrolledGateway, Store

@@ -10,9 +10,7 @@ from typing import Protocol
 
 import grpc
 
-from askance_aggregator.exchange import (
-    encode_response,
-)
+from askance_aggregator.exchange import encode_response
 from askance_aggregator.server.devices.open_round import OpenRound, count_contents
 from askance_client.messages import AckStatus
 from askance_client.service import MAX_REQUESTS, MAX_RESPONSE_BYTES, Response

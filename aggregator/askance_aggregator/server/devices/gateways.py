@@ -15,17 +15,12 @@ from typing import NamedTuple, TypeVar
 
 import grpc
 
-from askance_aggregator.exchange import (
-    decode_batch,
-    encode_gateway_response,
-)
+from askance_aggregator.exchange import decode_batch, encode_gateway_response
 from askance_aggregator.server.devices.admission import Admission, RelayCaller
 from askance_aggregator.server.devices.calls import Context, read_message
 from askance_aggregator.server.devices.certification import Proof
 from askance_aggregator.server.devices.connections import Abort, Write, Writer
-from askance_aggregator.server.devices.credentials import (
-    read_credentials,
-)
+from askance_aggregator.server.devices.credentials import read_credentials
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.settings import Settings

@@ -10,16 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.encoding import encode_randomizer, question_digest, read_terms
-from askance_aggregator.exchange import (
-    encode_response,
-)
-from askance_aggregator.server.devices.states import (
-    BEGUN,
-    OVER,
-    ROUND,
-    RoundEvent,
-    RoundState,
-)
+from askance_aggregator.exchange import encode_response
+from askance_aggregator.server.devices.states import BEGUN, OVER, ROUND, RoundEvent, RoundState
 from askance_aggregator.store import OuterRelease
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.intake import CheckedReports, Intake

@@ -20,11 +20,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from askance_aggregator.server.process.certificates import (
-    devices_authority,
-    host_names,
-    renewed,
-)
+from askance_aggregator.server.process.certificates import devices_authority, host_names, renewed
 from askance_aggregator.server.process.configuration import DeviceTls, TlsFiles
 from askance_aggregator.server.process.device_authority import OVERLAP
 from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed

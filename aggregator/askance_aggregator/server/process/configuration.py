@@ -18,13 +18,7 @@ from urllib.parse import urlsplit
 
 from askance_aggregator.declarations import Key, KeyGroup, KeyRows, KeyTable, Read, budget_value
 from askance_aggregator.numbers import at_least_one
-from askance_aggregator.server.callers import (
-    Caller,
-    CallerLimits,
-    OidcSettings,
-    Role,
-    TokenCallers,
-)
+from askance_aggregator.server.callers import Caller, CallerLimits, OidcSettings, Role, TokenCallers
 from askance_aggregator.server.callers.key_sources import key_source
 from askance_aggregator.server.devices import Network, Settings
 from askance_aggregator.server.process.declared_file import read_file

@@ -26,12 +26,7 @@ from askance_aggregator.server.callers import (
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.services.servicer import Servicer, status_of
-from askance_aggregator.server.studies import (
-    Approver,
-    StudyManager,
-    StudyStatus,
-    population_status,
-)
+from askance_aggregator.server.studies import Approver, StudyManager, StudyStatus, population_status
 from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
 from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of

@@ -11,12 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from askance_aggregator.analyst.approvals import (
-    NOT_APPROVED,
-    REFUSED,
-    WITHDRAWN,
-    is_approval,
-)
+from askance_aggregator.analyst.approvals import NOT_APPROVED, REFUSED, WITHDRAWN, is_approval
 from askance_aggregator.store import AuditEvent, ListedState, Store, StudyState
 from askance_aggregator.store.management import Approval
 from askance_aggregator.studies.results import CANCELLED, End

@@ -19,10 +19,7 @@ from askance_aggregator.server.devices.fleet import ServiceFleet
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.studies import approvals, submissions
 from askance_aggregator.server.studies.epochs import cancel_epochs, epoch_results, has_asked
-from askance_aggregator.server.studies.outer_statements import (
-    delta_of_results,
-    outer_statements,
-)
+from askance_aggregator.server.studies.outer_statements import delta_of_results, outer_statements
 from askance_aggregator.server.studies.replication import Replication
 from askance_aggregator.server.studies.runs import LOOK_S, Run
 from askance_aggregator.server.studies.statuses import StudyStatus, StudyStatuses, add_titles

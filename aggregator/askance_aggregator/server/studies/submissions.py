@@ -15,11 +15,7 @@ from askance_aggregator.store import Store, TaggedPopulation
 from askance_aggregator.studies.keep import keep_of
 from askance_aggregator.studies.population import check_population
 from askance_aggregator.studies.schedule import start_of
-from askance_aggregator.studies.submitted import (
-    SubmissionRefused,
-    learner_of,
-    surplus_of_answers,
-)
+from askance_aggregator.studies.submitted import SubmissionRefused, learner_of, surplus_of_answers
 from askance_client.accounting import format_nats
 from askance_client.codec import digest_of, verify_study
 from askance_client.errors import AskanceError, InvalidParameter

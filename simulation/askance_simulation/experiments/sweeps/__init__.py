@@ -11,18 +11,15 @@ Rules of the package:
   the first trial.
 """
 
-from askance_simulation.experiments.sweeps.cells import Cell, Grid, Making
+from askance_simulation.experiments.sweeps.cells import Cell, Grid
 from askance_simulation.experiments.sweeps.results import Sweep
 from askance_simulation.experiments.sweeps.running import Advance, sweep
-from askance_simulation.summaries import Band, CellSummary, Summary
+from askance_simulation.summaries import Summary
 
 __all__ = [
     "Advance",
-    "Band",
     "Cell",
-    "CellSummary",
     "Grid",
-    "Making",
     "Summary",
     "Sweep",
     "sweep",

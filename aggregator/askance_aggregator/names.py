@@ -113,12 +113,7 @@ def fields_called(text: str, fields: Container[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """Names of columns in what is shown, in place of their fields' names.
-
-    Args:
-        own: name of the column by field, of all fields of a schema.
-        renamed: the same of those that differ, and that no text of the data can be mistaken for.
-    """
+    """Names of columns in what is shown, in place of their fields' names."""
 
     own: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)

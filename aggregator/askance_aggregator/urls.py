@@ -12,12 +12,7 @@ URL_FORM = "https://HOST/PATH, or http:// on loopback"
 
 
 def check_url(text: str, expected: str = URL_FORM) -> str:
-    """Return the URL of a service.
-
-    Args:
-      text: the URL.
-      expected: what the error expects.
-    """
+    """Return the URL of a service."""
     try:
         parts = urlsplit(text)
         sound = bool(parts.hostname) and parts.port != 0 and not parts.fragment

@@ -34,11 +34,6 @@ def live_response(
 
     The stream ends with the session, or with an event "done" when nothing changes any more. While
     the aggregator is away it sends {"problem": TEXT}.
-
-    Args:
-      visit: the request.
-      regions: the present HTML of each region.
-      has_ended: whether the regions that were returned last are the last ones.
     """
     console, caller = visit.console, visit.console.caller_of(visit.session)
     if caller.live_pages >= MAX_STREAMS or console.live_pages >= _MOST_STREAMS:

@@ -79,14 +79,7 @@ class IssuerSettings:
 
 @dataclass(frozen=True, slots=True)
 class PersonTokens:
-    """Tokens of one person.
-
-    Args:
-      subject: the claim sub.
-      forwarded: what the aggregator gets.
-      ends_unix_s: when it ends.
-      refresh: gets further ones; empty: there are none.
-    """
+    """Tokens of one person."""
 
     subject: str
     forwarded: str = field(repr=False)

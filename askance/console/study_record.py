@@ -66,14 +66,7 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """Terms and rounds of a study, or of one of its epochs.
-
-    Args:
-      public_key: of the analyst who signed them.
-      users: enrolled when it began; 0: it has not begun.
-      transcript: digest of the rounds so far.
-      deletion: what the aggregator states about deleted reports.
-    """
+    """Terms and rounds of a study, or of one of its epochs."""
 
     terms: StudyTerms
     public_key: bytes

@@ -32,14 +32,7 @@ _DELAYS_S = (1, 2, 4, 8, 16, 32, 64)  # bounds of the first waits before a retry
 
 @dataclass(frozen=True, slots=True)
 class DayOfWaits:
-    """Waits of one day, by slots.
-
-    Args:
-      queue: check-ins that wait at the end of each slot.
-      waits_s: the wait of a check-in that arrives in each slot.
-      arrivals: check-ins that were admitted in each slot.
-      turned_away: calls that were refused and tried again later, each refusal counted.
-    """
+    """Waits of one day, by slots."""
 
     queue: Floats
     waits_s: Floats

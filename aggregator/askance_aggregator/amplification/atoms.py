@@ -67,11 +67,7 @@ class Charged(NamedTuple):
 
 
 class Atoms:
-    """Atoms of one question, release by release.
-
-    Args:
-        randomizer: of the question.
-    """
+    """Atoms of one question, release by release."""
 
     def __init__(self, randomizer: Randomizer) -> None:
         self.randomizer = randomizer

@@ -264,10 +264,6 @@ class AllPopulations:
     def lower(self, ratio: float, tried: Ints) -> tuple[float, int]:
         """Bound the worst delta at every e^epsilon <= `ratio` from below.
 
-        Args:
-            ratio: lambda.
-            tried: values of k.
-
         Returns:
             The end, and the k of the population that attains it.
         """

@@ -135,11 +135,7 @@ class Aggregator:
         self.counts_keys = counts_keys
 
     def for_token(self, bearer_token: Callable[[], str]) -> Aggregator:
-        """Return the same connection for another caller, without a key; this one closes it.
-
-        Args:
-          bearer_token: returns the caller's token for each call.
-        """
+        """Return the same connection for another caller, without a key; this one closes it."""
         proof = CallProof(None, bearer_token, secrets.token_bytes)
         return Aggregator(
             *(self._connections, proof, self.address, self._ca),

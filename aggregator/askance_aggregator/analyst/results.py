@@ -127,10 +127,6 @@ class StudyResult:
 
         The study's export is fetched for that, and its terms are planned for again; if no export
         can be fetched, nothing is said of what would help.
-
-        Args:
-          every: whether it has all rows.
-          verbose: whether it has raw estimates too.
         """
         return report_of_content(self.content, every=every, verbose=verbose, advise=self._advice)
 

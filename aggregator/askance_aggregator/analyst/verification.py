@@ -124,16 +124,7 @@ class _NotRecorded(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Outcome of a study's verification.
-
-    Args:
-      study: its digest, in hexadecimal; public_key: the analyst's, who signed it.
-      state: open, done, failed or cancelled.
-      rounds: how many closed rounds were replayed; answers: how many reports they count.
-      transcript: the digest of what was replayed.
-      checked: what follows from the record, line by line.
-      believed: what an export cannot show.
-    """
+    """Outcome of a study's verification."""
 
     study: str
     public_key: str

@@ -29,13 +29,7 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TalliedReports:
-    """Reports to one request, as a tally.
-
-    Args:
-        question: what was asked; of a vector perhaps a block of its components.
-        counts: `Family.tally` of the reports.
-        decode: what was designed with the randomizer to decode by, if it was.
-    """
+    """Reports to one request, as a tally."""
 
     question: Question
     randomizer: Randomizer

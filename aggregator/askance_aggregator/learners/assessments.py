@@ -76,12 +76,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JointInterval:
-    """Interval of the same joint statement that is not one of the estimates shown.
-
-    Args:
-        name: what it is of, after "that of".
-        held: whether it holds the truth.
-    """
+    """Interval of the same joint statement that is not one of the estimates shown."""
 
     name: str
     held: bool

@@ -76,12 +76,7 @@ class HeavyHitter(JsonObject):
 
 @dataclass(frozen=True, slots=True)
 class OtherValues(JsonObject):
-    """Users whose value is none of the candidates, or who have none: their share in [0, 1].
-
-    Args:
-        candidates: number of values in the list.
-        low: of the interval that holds jointly with all others.
-    """
+    """Users whose value is none of the candidates, or who have none: their share in [0, 1]."""
 
     candidates: int
     share: float

@@ -88,13 +88,7 @@ ByQuery = Callable[Concatenate[Query | Expression, P], L_co]
 def schema_later(
     name: str, version: int, function: Callable[..., Learner[Any]]
 ) -> Callable[..., Learner[Any]]:
-    """Return a learner's function that takes its schema first, or does without one.
-
-    Args:
-        name: the learner's.
-        version: the learner's.
-        function: makes the learner; its first argument is `schema`, or it has no such argument.
-    """
+    """Return a learner's function that takes its schema first, or does without one."""
     arguments = list(signature(function).parameters.values())
     with_schema = bool(arguments) and arguments[0].name == _SCHEMA
     rest = tuple(arguments[1:] if with_schema else arguments)

@@ -87,13 +87,7 @@ class Uninformed(NamedTuple):
 
 
 class WideRange(NamedTuple):
-    """Tolerance that is a large part of the range of an answer, so that its bounds matter.
-
-    Args:
-        low: least value of the answer.
-        high: greatest value.
-        is_stated: whether the study states the tolerance, so that fewer users are enough instead.
-    """
+    """Tolerance that is a large part of the range of an answer, so that its bounds matter."""
 
     tau: float
     low: float

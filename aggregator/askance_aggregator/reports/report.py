@@ -71,16 +71,7 @@ class LineStyle(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommandReport:
-    """Result of a command in the order in which it is shown.
-
-    Args:
-        title: the subject in a line.
-        verdict: worth of the result, in a line.
-        cost: cost to the users, in a line.
-        warnings: facts that a reader must know besides, a sentence each.
-        details: lines that are shown on demand only.
-        guarantees: privacy of a user towards the aggregator and towards readers, in a line.
-    """
+    """Result of a command in the order in which it is shown."""
 
     title: str
     body: Sequence[Part] = ()

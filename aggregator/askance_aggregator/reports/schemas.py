@@ -74,12 +74,6 @@ def toml_of(
 
     Columns' own names stand for the fields' where they are read as those, whatever other fields
     the file has.
-
-    Args:
-        schema: what is written.
-        left_out: reasons by columns that are no fields, for comments.
-        remarks: comments on the fields.
-        inferred: whether it was inferred from data, which comments say.
     """
     own = names_of(schema).own
     called = {name: own.get(name, name) for name in schema.fields}

@@ -152,13 +152,7 @@ T_co = TypeVar("T_co", bound=ListedStudy, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class StudyExtent:
-    """List of which a query was answered with a part.
-
-    Args:
-      fitting: number of studies that fit the query, on all its parts.
-      total: number of studies of the list, whatever the query says.
-      more: whether there is another part in the query's direction.
-    """
+    """List of which a query was answered with a part."""
 
     fitting: int
     total: int

@@ -168,13 +168,7 @@ class MoveEnd(OrderedTransactions, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Outcome of a move.
-
-    Args:
-      tables: the copied tables, by name.
-      audit_entries: number of entries in the verified audit log.
-      resumed: True if an earlier run had copied and verified all.
-    """
+    """Outcome of a move."""
 
     tables: dict[str, TableDigest]
     audit_entries: int

@@ -91,14 +91,7 @@ class OuterReleases:
     def record(
         self, study: bytes, releases: Sequence[OuterRelease], delta_for: Callable[[int], Fraction]
     ) -> None:
-        """Add a closed round's releases, or replace them; for the study's driver alone.
-
-        Args:
-          study: its digest.
-          releases: of the round.
-          delta_for: the delta of a person by the devices that are enrolled; the first release of
-            all fixes it.
-        """
+        """Add a closed round's releases, or replace them; for the study's driver alone."""
         if not releases:
             return
 

@@ -90,12 +90,7 @@ class Neighbours(NamedTuple):
         return (self.below, self.above) if self.part <= _FAR else (self.above, self.below)
 
     def cost(self, below: float, above: float) -> float:
-        """Return what the lower one's table costs beside a design, as a part of the figure.
-
-        Args:
-            below: figure of the lower optimum.
-            above: figure of the higher optimum, which is no greater.
-        """
+        """Return what the lower one's table costs beside a design, as a part of the figure."""
         return float((below / above) ** self.part) - 1
 
 

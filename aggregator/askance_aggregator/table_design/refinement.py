@@ -53,11 +53,7 @@ _SAME = 1e-9  # values nearer to each other than this, in units of C, are one
 
 
 class Refined(NamedTuple):
-    """The best table found, of floats, and the best lower bound met on the way.
-
-    Args:
-        dual: prices that prove the bound.
-    """
+    """The best table found, of floats, and the best lower bound met on the way."""
 
     solution: programme.Solution
     lower_bound: float

@@ -71,12 +71,7 @@ class MemberReports:
 
 @dataclass(frozen=True, slots=True)
 class GatewayBatch:
-    """Message of a gateway.
-
-    Args:
-      known_studies: digests of the studies that it holds, in its first message.
-      settled: responses with requests that were dealt with since the message before.
-    """
+    """Message of a gateway."""
 
     known_studies: tuple[bytes, ...] = ()
     joins: tuple[Join, ...] = ()

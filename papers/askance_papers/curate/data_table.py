@@ -43,11 +43,7 @@ class Numeric:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A column of labels.
-
-    Args:
-      labels: the stated ones, two or more.
-    """
+    """A column of labels."""
 
     labels: tuple[str, ...]
 

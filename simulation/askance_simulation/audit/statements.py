@@ -40,13 +40,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Goodness:
-    """Result of comparing shares.
-
-    Args:
-      statements: how many were tested.
-      unseeable: how many are so improbable that never being shown is no evidence in n reports.
-      departures: those that do not hold.
-    """
+    """Result of comparing shares."""
 
     statements: int
     unseeable: int

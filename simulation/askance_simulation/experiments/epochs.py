@@ -80,15 +80,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class EpochSeries:
-    """Results of a repeated study, in order of time.
-
-    Args:
-      study: what every epoch asked.
-      terms: as they were signed, with the epochs.
-      users: their number.
-      epochs: in order of time.
-      ledgers: of the users, by ordinal.
-    """
+    """Results of a repeated study, in order of time."""
 
     study: Study
     terms: StudyTerms

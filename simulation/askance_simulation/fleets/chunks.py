@@ -220,13 +220,7 @@ class ChunkWork:
 
 
 class _GroupOfShard:
-    """Answers of a group's users in a shard, chunk by chunk.
-
-    Args:
-      randomizer: of the group's reports.
-      leaf_key: of the group.
-      users: as of `most_met`.
-    """
+    """Answers of a group's users in a shard, chunk by chunk."""
 
     def __init__(self, randomizer: Randomizer, leaf_key: bytes, users: int) -> None:
         self.randomizer = randomizer

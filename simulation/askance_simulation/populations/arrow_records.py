@@ -115,9 +115,6 @@ class ParquetBlocks:
     """Row groups of a Parquet file, read as often as they are asked for, by any thread.
 
     It can be pickled: the file is opened again, and must be the one that it was.
-
-    Args:
-      path: the file.
     """
 
     def __init__(self, path: Path) -> None:

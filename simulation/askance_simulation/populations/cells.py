@@ -104,11 +104,7 @@ class ColumnCells(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnreadCells:
-    """Cells of a column that holds neither numbers, truth values, texts nor times.
-
-    Args:
-      why: what it holds, for the reader of a result.
-    """
+    """Cells of a column that holds neither numbers, truth values, texts nor times."""
 
     why: str
     total = 0
@@ -340,12 +336,7 @@ class NumberCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NumberBlock:
-    """Summary of a block of numbers, with the rows of each different value that is counted.
-
-    Args:
-      missing: number of rows without a finite number.
-      infinite: of these, those of each infinity by its text.
-    """
+    """Summary of a block of numbers, with the rows of each different value that is counted."""
 
     missing: int
     infinite: Mapping[str, int]

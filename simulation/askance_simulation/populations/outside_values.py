@@ -19,13 +19,7 @@ _LABELS_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Number of a field's values outside a schema.
-
-    Args:
-      values: number of rows with a value.
-      unknown: number of those that fit nothing in the field.
-      beyond: number of numbers that are clamped by more than the rounding to the grid.
-    """
+    """Number of a field's values outside a schema."""
 
     values: int = 0
     unknown: int = 0

@@ -613,12 +613,7 @@ def changed(
 
 
 def check_changes(settings: Mapping[str, str], *, of_file: bool) -> None:
-    """Check changes that are asked for by name.
-
-    Args:
-      settings: rate by name.
-      of_file: of the users in a data file.
-    """
+    """Check changes that are asked for by name."""
     known = [change.name for change in CHANGES]
     for name, rate in settings.items():
         if name not in known:

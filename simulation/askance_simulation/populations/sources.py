@@ -136,11 +136,6 @@ def read_file(path: Path, delimiter: str = ",", rows: RowCollector | None = None
 
     A malformed row, which a device's owner is only warned of, is an error: a population is the
     whole file, and a result must not depend on a row that was lost.
-
-    Args:
-      path: the file.
-      delimiter: the character between two cells of a CSV file.
-      rows: collects the rows of a CSV file; None: a list.
     """
     if path.suffix.lower() == PARQUET:
         return read_parquet(path)

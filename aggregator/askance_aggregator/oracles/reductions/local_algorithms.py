@@ -80,11 +80,7 @@ class LocalAlgorithm(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Interactive(LocalAlgorithm[T_co]):
-    """A local algorithm whose calls may depend on earlier reports; a user may be asked again.
-
-    Args:
-        most: T.
-    """
+    """A local algorithm whose calls may depend on earlier reports; a user may be asked again."""
 
     factory: Callable[[], LocalRun[T_co]]
     most: int

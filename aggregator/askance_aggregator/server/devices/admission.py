@@ -88,9 +88,6 @@ class Admission:
     """Proves devices' identities against the store and remembers the latest of them.
 
     Devices that are not remembered are looked up together (see `GroupedReads`).
-
-    Args:
-      peers: limits the calls whose device is being looked up.
     """
 
     def __init__(

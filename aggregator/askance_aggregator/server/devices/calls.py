@@ -76,12 +76,7 @@ class Context(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallStatus:
-    """Status with which a failed call ends.
-
-    Args:
-      details: one line of text.
-      metadata: what programs read, in the trailing metadata.
-    """
+    """Status with which a failed call ends."""
 
     code: grpc.StatusCode
     details: str

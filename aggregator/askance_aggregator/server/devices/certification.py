@@ -40,14 +40,7 @@ class BadSigningRequest(RemoteProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class IssuedCertificate:
-    """A new certificate, and what its holder needs beside it.
-
-    Args:
-      fingerprint: SHA-256 of the certificate (DER).
-      chain: PEM: the certificate, then those between it and the root.
-      ends_unix_s: its end, in Unix seconds.
-      older_end_unix_s: end of the overlap with older ones of the holder, likewise.
-    """
+    """A new certificate, and what its holder needs beside it."""
 
     fingerprint: bytes
     chain: bytes
@@ -103,11 +96,7 @@ TOKENS_ALONE = TokensAlone()
 
 
 class Certification:
-    """Issues certificates, and checks those that callers show.
-
-    Args:
-      check_gateway: raises Revoked for the number of a gateway that may not take part.
-    """
+    """Issues certificates, and checks those that callers show."""
 
     def __init__(
         self,

@@ -120,9 +120,6 @@ class Connection:
     Parts of responses are queued and sent joined: serialised messages concatenate, so a request
     shared by a cohort is never serialised again. Acknowledgements ride on the next message, or
     leave when the hub says so.
-
-    Args:
-      known_studies: what need not be sent along.
     """
 
     __slots__ = ("_acks", "_parts", "_unsent", "_writer", "known_studies", "ordinal")

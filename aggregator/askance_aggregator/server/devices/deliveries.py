@@ -37,13 +37,7 @@ _stored = partial(tuple.__new__, StoredReport)  # of a tuple: a call takes twice
 
 
 class Delivery(NamedTuple):
-    """Reports of a user that passed the checks together.
-
-    Args:
-      place: of the user in the reports' cohort.
-      data: the reports as they arrived.
-      sequences: their sequence numbers.
-    """
+    """Reports of a user that passed the checks together."""
 
     opened: OpenRound
     reports: CheckedReports

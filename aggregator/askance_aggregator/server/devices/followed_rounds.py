@@ -44,11 +44,7 @@ class _Followed:
 
 
 class FollowedRounds:
-    """Followed rounds, at most one per study; for use in one event loop.
-
-    Args:
-      ask: opens a round in this process, given its age in seconds, and asks it until it is closed.
-    """
+    """Followed rounds, at most one per study; for use in one event loop."""
 
     def __init__(
         self,
@@ -129,11 +125,7 @@ class FollowedRounds:
 
 
 class StoredReports:
-    """Reports of open rounds that are in the store; for use in one event loop.
-
-    Args:
-      run: calls a function of the store in a thread that may wait for it.
-    """
+    """Reports of open rounds that are in the store; for use in one event loop."""
 
     def __init__(self, store: Store, run: Callable[..., Awaitable[Any]]) -> None:
         self._store = store

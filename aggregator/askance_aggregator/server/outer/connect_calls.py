@@ -151,16 +151,7 @@ class RefusedAddresses:
 
 
 class ConnectCalls:
-    """Answers calls.
-
-    Args:
-      passing: passes them on.
-      origins: of pages that may call.
-      trusted: networks of proxies, whose addresses have no limit.
-      refused: addresses whose callers were refused lately.
-      known: credentials that were known lately.
-      body_s: seconds for a body, once its caller is known.
-    """
+    """Answers calls."""
 
     def __init__(
         self,

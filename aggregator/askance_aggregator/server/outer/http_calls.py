@@ -46,13 +46,7 @@ STATUSES = {
 
 
 class HttpRefusal(AskanceError):
-    """A request that is not served.
-
-    Args:
-      status: HTTP's.
-      code: gRPC's name of a status.
-      message: one line of text.
-    """
+    """A request that is not served."""
 
     def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
         super().__init__(message)

@@ -54,13 +54,7 @@ Resolve = Callable[[str, Iterable[str]], str]
 
 
 class PassThrough(grpc.GenericRpcHandler):
-    """Handler of every method that is passed on.
-
-    Args:
-      inner: a channel to the aggregator.
-      caller: resolves the address of a call's caller.
-      devices: whether devices are passed on as well, and not the calls of analysts alone.
-    """
+    """Handler of every method that is passed on."""
 
     def __init__(self, inner: aio.Channel, caller: Resolve, *, devices: bool) -> None:
         self.devices = devices

@@ -51,11 +51,7 @@ class _Row:
 
 
 class Failures:
-    """Failures in a row per kind; a store's observer (see `store.StoreWatch`). For any thread.
-
-    Args:
-      on_change: called with whether the aggregator is to be taken out of service.
-    """
+    """Failures in a row per kind; a store's observer (see `store.StoreWatch`). For any thread."""
 
     def __init__(
         self,

@@ -51,12 +51,7 @@ _HEAD = f"""\
 
 @dataclass(frozen=True, slots=True)
 class AggregatorHome:
-    """A folder that has just been made.
-
-    Args:
-      folder: holds `aggregator.toml` and what it names.
-      analyst: the first analyst's public key.
-    """
+    """A folder that has just been made."""
 
     folder: Path
     analyst: bytes

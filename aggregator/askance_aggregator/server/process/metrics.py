@@ -233,11 +233,7 @@ class PrometheusObserver(Observer):
 
 
 class _Stored(Collector, Generic[T]):
-    """Metrics of what is read anew; as it was last known while the store cannot be read.
-
-    Args:
-      metrics: makes them of what was read, and without samples of `nothing`.
-    """
+    """Metrics of what is read anew; as it was last known while the store cannot be read."""
 
     def __init__(
         self, read: Callable[[], T], nothing: T, metrics: Callable[[T], Iterator[Metric]]

@@ -30,14 +30,7 @@ MOVED_NOTE = "store-moved.json"
 
 @dataclass(frozen=True, slots=True)
 class MovedStore:
-    """Move of a store, as the folder of its aggregator knows it.
-
-    Args:
-      number: of the entry that the move has made in the audit log.
-      digest: of that entry, in hexadecimal.
-      to: address of the store since then, without a password.
-      at_unix_s: time of the move.
-    """
+    """Move of a store, as the folder of its aggregator knows it."""
 
     number: int
     digest: str

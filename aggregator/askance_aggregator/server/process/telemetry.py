@@ -204,11 +204,7 @@ _LOG = logger(__name__)
 
 
 class Telemetry:
-    """An aggregator's spans and metrics on their way to a collector.
-
-    Args:
-      instance: names the process among replicas.
-    """
+    """An aggregator's spans and metrics on their way to a collector."""
 
     def __init__(
         self,

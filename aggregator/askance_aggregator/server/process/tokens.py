@@ -38,14 +38,7 @@ _MAX_DAYS = 36_525
 
 @dataclass(frozen=True, slots=True)
 class EnrolmentToken:
-    """Enrolment token and what it permits.
-
-    Args:
-      text: the token itself; its bearer may enrol.
-      token_id: the name under which its use is counted.
-      devices: how many may be enrolled with it, over all its uses.
-      ends_unix_s: from then on it is refused.
-    """
+    """Enrolment token and what it permits."""
 
     text: str = field(repr=False)
     token_id: bytes

@@ -24,13 +24,7 @@ _MOST = (1 << 63) - 1  # the store's integers end there
 
 
 class OperatorsServicer(Servicer):
-    """Serve `Operators` of operator.proto.
-
-    Args:
-      manager: holds the studies; its calls may wait for the disk.
-      figures: returns the state of the fleet.
-      silence: returns devices by what they have not done.
-    """
+    """Serve `Operators` of operator.proto."""
 
     SERVICE = pb.DESCRIPTOR.services_by_name["Operators"]
 

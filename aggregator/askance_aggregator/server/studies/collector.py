@@ -45,14 +45,7 @@ KEEP_ALL = KeepLimits()
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Outcome of a collection.
-
-    Args:
-      reports_of: studies whose reports were deleted, or whose deletion was completed.
-      results_of: studies whose results were deleted.
-      rows: reports that were removed one by one; a store that drops them together counts none.
-      devices: that have lapsed and were forgotten.
-    """
+    """Outcome of a collection."""
 
     reports_of: int
     results_of: int

@@ -34,11 +34,7 @@ class EpochPaused(AskanceError):
 
 @dataclass(frozen=True, slots=True)
 class EpochClock:
-    """The days of one epoch, by the aggregator's clock.
-
-    Args:
-      expires_unix_s: devices refuse the study from then on.
-    """
+    """The days of one epoch, by the aggregator's clock."""
 
     repeat: Repeat
     epoch: int

@@ -342,12 +342,6 @@ class StudyManager:
     ) -> StudyState:
         """Let a study begin that waits for an approver; the first approval that counts stands.
 
-        Args:
-          digest: of the study.
-          approver: who approves it.
-          signature: the approver's, over the study (see `analyst.approvals`).
-          analysts: names of the key that has signed the study.
-
         Returns:
           Its state; one that has ended stays as it is.
         """

@@ -44,9 +44,6 @@ class OuterCounter:
 
     The account is the store's: one for all replicas and starts. A counter goes on from what is kept
     there, and replaces it only if no other one has meanwhile.
-
-    Args:
-        compute: makes a curve that the store does not have.
     """
 
     def __init__(self, store: Store, compute: Callable[[Randomizer, int], Curve] = curve) -> None:

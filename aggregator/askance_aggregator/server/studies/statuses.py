@@ -65,11 +65,7 @@ class StudyStatus:
 
 
 class StudyStatuses:
-    """Statuses of stored studies.
-
-    Args:
-      needs_approval: whether studies wait for an approver.
-    """
+    """Statuses of stored studies."""
 
     def __init__(
         self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int], *, needs_approval: bool

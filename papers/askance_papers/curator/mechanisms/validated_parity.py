@@ -37,12 +37,7 @@ _GRID = 100  # thresholds between a good and a bad candidate, in parts of alpha
 
 @dataclass(frozen=True, slots=True)
 class ValidatedSizes:
-    """Sufficient numbers of examples.
-
-    Args:
-      training: for the k runs of A.
-      test: for the choice.
-    """
+    """Sufficient numbers of examples."""
 
     training: int
     test: int

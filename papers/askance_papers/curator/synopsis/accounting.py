@@ -97,12 +97,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class BoostingPlan:
-    """A schedule and what it may spend.
-
-    Args:
-      accounting: "printed" or "tight".
-      answer_rho: the zCDP of each round's base synopsis.
-    """
+    """A schedule and what it may spend."""
 
     accounting: str
     queries: QuerySet

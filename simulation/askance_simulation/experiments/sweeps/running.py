@@ -58,13 +58,7 @@ _RESULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Plan of a cell, known before any user is asked.
-
-    Args:
-      users_needed: how many its plan takes.
-      hoeffding_users: how many by the paper's bound.
-      lower_bound: how many any randomizers take at least (see `RoundPlan`).
-    """
+    """Plan of a cell, known before any user is asked."""
 
     users: int
     users_needed: int
@@ -74,12 +68,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Trial of a cell that has not been run.
-
-    Args:
-      workers: the fleet's own, as of `simulate`.
-      expected: users of all trials that the same process runs.
-    """
+    """Trial of a cell that has not been run."""
 
     cell: Cell
     trial: int

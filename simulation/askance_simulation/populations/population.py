@@ -448,7 +448,7 @@ def people_of(
 
     Users of an inferred schema may be made anew to suit a question (`Population.suiting`).
 
-    Args, Raises and rules: as of `tables.records_of` and `tables.users_of`.
+    Arguments and rules are as of `tables.records_of` and `tables.users_of`.
     """
     source = tables.TextColumns.of(people) if isinstance(people, Table) else people
 

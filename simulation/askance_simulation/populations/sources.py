@@ -429,7 +429,7 @@ class RecordReader:
     ) -> TableRecords:
         """Return a source's records on the grid of a schema.
 
-        Args, Raises: as of `DataSource.read` and `tables.records_of`.
+        Arguments are as of `DataSource.read` and `tables.records_of`.
         """
         digest = None if schema is None else schema.digest
         key = (source, source.stamp(), digest, label, keep, categories, suits)

@@ -113,7 +113,7 @@ class Admission:
         return device.ordinal
 
     async def relay_caller(self, credentials: Credentials, peer: str) -> RelayCaller:
-        """Return the gateway, or the device, that these credentials prove; raises as `ordinal`."""
+        """Return the gateway, or the device, that these credentials prove."""
         if not credentials.gateway_id:
             return RelayCaller(0, await self.ordinal(credentials, peer))
         check_protocol(credentials.protocol)

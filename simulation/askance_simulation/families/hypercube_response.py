@@ -13,23 +13,16 @@ from numpy.typing import NDArray
 from askance_aggregator.families import HypercubeFamily, hypercube_response
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, HypercubeResponse
 from askance_client.randomizers.hypercube_draws import patterns_within, rank_words
-from askance_simulation.families.dispatch import (
-    Coins,
-    Law,
-    Levels,
-    Reports,
-    Statements,
-    draw,
-    of_many,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import CELLS_AT_ONCE, scaled
 from askance_simulation.families.favouring import Draw, Weights, favour, index
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 
 
-@draw.register
-def _(randomizer: HypercubeResponse, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: HypercubeResponse, levels: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     rows = max(1, CELLS_AT_ONCE // randomizer.components)
     blocks = [
         _patterns(randomizer, levels[start : start + rows], coins[start : start + rows])
@@ -59,7 +52,9 @@ def _(randomizer: HypercubeResponse) -> Kernel | None:
     return Kernel(load, components)
 
 
-def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> Reports:
+def _patterns(
+    randomizer: HypercubeResponse, patterns: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     """Draw differing signs: their number by a rank, themselves by Floyd's algorithm."""
     components, half = randomizer.components, randomizer.components // 2
     distances = _distances(randomizer, coins)
@@ -76,7 +71,7 @@ def _patterns(randomizer: HypercubeResponse, patterns: Levels, coins: Coins) -> 
     return np.packbits(reported, axis=1)
 
 
-def _distances(randomizer: HypercubeResponse, coins: Coins) -> Levels:
+def _distances(randomizer: HypercubeResponse, coins: dispatch.Coins) -> dispatch.Levels:
     """Compute the number of differing signs (see `randomizers.hypercube_draws.draw_flips`)."""
     near = coins[:, 0] < np.uint64(randomizer.threshold)
     words, within = rank_words(randomizer.components), patterns_within(randomizer.components)
@@ -121,8 +116,8 @@ def _joined(words: list[int]) -> int:
     return joined
 
 
-@of_many.register
-def _(randomizer: HypercubeResponse, law: Law) -> Statements:
+@dispatch.of_many.register
+def _(randomizer: HypercubeResponse, law: dispatch.Law) -> dispatch.Statements:
     components, width = randomizer.components, randomizer.width
     rates = HypercubeFamily(randomizer).rates
     spare = 8 * width - components
@@ -138,7 +133,7 @@ def _(randomizer: HypercubeResponse, law: Law) -> Statements:
         counts = np.unpackbits(rows.reshape(-1, width), axis=1).sum(axis=0, dtype=np.int64)
         return np.append(counts, sum(len(symbol) == width for symbol in symbols))
 
-    return Statements(
+    return dispatch.Statements(
         np.append(shares, 1.0),
         count,
         lambda place: f"component {place - spare}" if place < 8 * width else f"{width} bytes",
@@ -153,7 +148,7 @@ def _(randomizer: HypercubeResponse, weights: Weights, draw: Draw) -> bytes:
     return patterns[index(draw(1), len(patterns))].to_bytes(randomizer.width, "big")
 
 
-verified(
+dispatch.verified(
     HypercubeResponse,
     "hypercube_response",
     {f"hypercube({s})": partial(hypercube_response, s) for s in (1, 2, 4, 16, 64, 1024)},

@@ -8,23 +8,15 @@ import numpy as np
 
 from askance_aggregator.families import KaryFamily, k_ary_response
 from askance_client.randomizers import KaryResponse
-from askance_simulation.families.dispatch import (
-    Coins,
-    Levels,
-    Reports,
-    TallyCounts,
-    draw,
-    draw_tally,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import big_endian, responses
 from askance_simulation.families.favouring import Draw, Weights, favour, index, others
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.tallies import sets_tally
 
 
-@draw.register
-def _(randomizer: KaryResponse, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(randomizer: KaryResponse, levels: dispatch.Levels, coins: dispatch.Coins) -> dispatch.Reports:
     cells = responses(randomizer, levels, coins[:, 0])
     return big_endian(cells, randomizer.width)
 
@@ -40,8 +32,10 @@ def _(randomizer: KaryResponse) -> Kernel:
     return Kernel(load, randomizer.cells)
 
 
-@draw_tally.register
-def _(randomizer: KaryResponse, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+@dispatch.draw_tally.register
+def _(
+    randomizer: KaryResponse, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     return sets_tally(randomizer.cells, 1, KaryFamily(randomizer).rates.own, counts, rng)
 
 
@@ -54,7 +48,7 @@ def _(randomizer: KaryResponse, weights: Weights, draw: Draw) -> bytes:
     return cells[index(draw(1), len(cells))].to_bytes(randomizer.width, "big")
 
 
-verified(
+dispatch.verified(
     KaryResponse,
     "k_ary_response",
     {f"k-ary-response({k})": partial(k_ary_response, k) for k in (3, 17, 64, 1024)},

@@ -17,19 +17,7 @@ from askance_aggregator.families import HashingFamily, linear_hashing
 from askance_aggregator.families.linear_hashing import table_supports
 from askance_client.randomizers import LinearHashing
 from askance_client.randomizers.digits import digits_of
-from askance_simulation.families.dispatch import (
-    Coins,
-    Law,
-    Levels,
-    Reports,
-    Statements,
-    TallyCounts,
-    draw,
-    draw_tally,
-    draws_by_users,
-    of_many,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import big_endian, responses, scaled
 from askance_simulation.families.favouring import TRIES, Draw, Weights, favour, index
 from askance_simulation.families.fused import Kernel, Loaded, kernel
@@ -86,8 +74,10 @@ _NARROW = 1 << 16  # numbers of reports that a kernel computes in 16 bits
 _COUNTED = 1 << 18  # numbers of reports up to which each is counted where it is drawn
 
 
-@draw.register
-def _(randomizer: LinearHashing, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: LinearHashing, levels: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     vectors = randomizer.vectors
     hashes = scaled(coins[:, 0], vectors - 1) + 1
     own = hash_values(randomizer.modulus, vectors, hashes, levels)
@@ -114,18 +104,20 @@ def _(randomizer: LinearHashing) -> Kernel | None:
     return Kernel(load, counted, lambda sums: table_supports(sums, cells, modulus))
 
 
-@draw_tally.register
-def _(randomizer: LinearHashing, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+@dispatch.draw_tally.register
+def _(
+    randomizer: LinearHashing, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     return np.array([tally_by_users(randomizer, row, rng) for row in counts])
 
 
-@draws_by_users.register
+@dispatch.draws_by_users.register
 def _(randomizer: LinearHashing) -> bool:
     return True
 
 
-@of_many.register
-def _(randomizer: LinearHashing, law: Law) -> Statements:
+@dispatch.of_many.register
+def _(randomizer: LinearHashing, law: dispatch.Law) -> dispatch.Statements:
     cells = sorted({0, randomizer.cells - 1, *law})
     rates = HashingFamily(randomizer).rates
     shares = [float(rates.other + law.get(c, 0) * (rates.own - rates.other)) for c in cells]
@@ -141,7 +133,7 @@ def _(randomizer: LinearHashing, law: Law) -> Statements:
         return counts
 
     names = [*(f"a hash that agrees with cell {cell}" for cell in cells), "a hash and its value"]
-    return Statements(np.array([*shares, 1.0]), count, names.__getitem__)
+    return dispatch.Statements(np.array([*shares, 1.0]), count, names.__getitem__)
 
 
 @favour.register
@@ -159,7 +151,7 @@ def _(randomizer: LinearHashing, weights: Weights, draw: Draw) -> bytes:
     return best[1]
 
 
-verified(
+dispatch.verified(
     LinearHashing,
     "linear_hashing",
     {f"linear-hashing({k})": partial(linear_hashing, k) for k in (4, 17, 64, 1024, 65536, 1 << 20)},

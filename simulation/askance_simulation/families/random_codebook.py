@@ -15,17 +15,7 @@ from askance_client.exact_laws import chance_of_rank, valid
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, RandomCodebook
 from askance_client.randomizers.public_rotations import STEPS
 from askance_client.randomizers.random_codebook import LENGTH_BITS
-from askance_simulation.families.dispatch import (
-    Coins,
-    Law,
-    Levels,
-    Reports,
-    Statements,
-    draw,
-    of_many,
-    probabilities,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.drawing import big_endian, scaled
 from askance_simulation.families.favouring import TRIES, Draw, Weights, favour
 
@@ -33,8 +23,10 @@ _SIGNS_AT_ONCE = 1 << 22
 _SEEN = 16  # ranks of which the audit states each
 
 
-@draw.register
-def _(randomizer: RandomCodebook, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: RandomCodebook, levels: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     rows = _rows_at_once(randomizer)
     blocks = [
         _codes(randomizer, levels[start : start + rows], coins[start : start + rows])
@@ -47,7 +39,9 @@ def _rows_at_once(randomizer: RandomCodebook) -> int:
     return max(1, _SIGNS_AT_ONCE // (STEPS * randomizer.bases * randomizer.order))
 
 
-def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports:
+def _codes(
+    randomizer: RandomCodebook, vectors: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     """Draw the reports of users with these vectors, by the device's own rotations and ranking."""
     seeds = np.zeros(len(coins), np.int64)
     if randomizer.seed_bits:
@@ -63,7 +57,7 @@ def _codes(randomizer: RandomCodebook, vectors: Levels, coins: Coins) -> Reports
     return big_endian(seeds * randomizer.codes + codes, randomizer.width)
 
 
-def points(randomizer: RandomCodebook, vectors: Levels) -> Levels:
+def points(randomizer: RandomCodebook, vectors: dispatch.Levels) -> dispatch.Levels:
     """Compute `RandomCodebook.point` of each vector, shape (n, order)."""
     most, shift = randomizer.radius, LENGTH_BITS - randomizer.radius.bit_length()
     clipped = np.clip(vectors.astype(np.int64), -most, most)
@@ -76,19 +70,19 @@ def points(randomizer: RandomCodebook, vectors: Levels) -> Levels:
     return points
 
 
-def _root(squares: Levels) -> Levels:
+def _root(squares: dispatch.Levels) -> dispatch.Levels:
     """Return the greatest whole number whose square is not above, for numbers below 2^52."""
     roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
     roots -= roots * roots > squares
     return roots
 
 
-@of_many.register
-def _(randomizer: RandomCodebook, law: Law) -> Statements:
+@dispatch.of_many.register
+def _(randomizer: RandomCodebook, law: dispatch.Law) -> dispatch.Statements:
     """State each of the first ranks, that a code is near, and that a report is in the alphabet."""
     # Of a record with one level: a rank is a rank among the codes of the report's own seed.
     if len(law) != 1:
-        return Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
+        return dispatch.Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
     ((level, _),) = law.items()
     near = randomizer.near
     chance = Fraction(randomizer.threshold, COIN_SPACE)
@@ -102,10 +96,10 @@ def _(randomizer: RandomCodebook, law: Law) -> Statements:
 
     names = [*(f"rank {rank}" for rank in range(seen)), "near", "a seed and a code"]
     shares = [float(chance / near)] * seen + [float(chance), 1.0]
-    return Statements(np.array(shares), count, names.__getitem__)
+    return dispatch.Statements(np.array(shares), count, names.__getitem__)
 
 
-@probabilities.register
+@dispatch.probabilities.register
 def _(randomizer: RandomCodebook, level: int, symbols: Sequence[bytes]) -> list[Fraction]:
     sound = [symbol for symbol in symbols if valid(randomizer, symbol)]
     ranks = _ranks(randomizer, level, [int.from_bytes(symbol, "big") for symbol in sound])
@@ -149,7 +143,7 @@ def _small(nano: int) -> RandomCodebook:
     return fitted(RandomCodebook(1, 1, 1, 12, 1, 1), nano)
 
 
-verified(
+dispatch.verified(
     RandomCodebook,
     "random_codebook",
     {

@@ -16,27 +16,17 @@ import numpy as np
 from askance_aggregator.families import signed_subset_selection
 from askance_aggregator.families.sets import set_report
 from askance_client.randomizers import COIN_BITS, COIN_SPACE, SignedSubsetSelection
-from askance_simulation.families.dispatch import (
-    Coins,
-    Law,
-    Levels,
-    Reports,
-    Statements,
-    TallyCounts,
-    draw,
-    draw_tally,
-    draws_by_users,
-    of_many,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.favouring import Draw, Weights, favour, heaviest
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.sets import Items, draw_items, encode_items, set_statements
 from askance_simulation.families.tallies import swept, tally_by_users
 
 
-@draw.register
-def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: SignedSubsetSelection, levels: dispatch.Levels, coins: dispatch.Coins
+) -> dispatch.Reports:
     values, size = randomizer.values, randomizer.size
     items = np.empty((len(levels), size), np.int64)
     neutral = levels == 2 * values
@@ -56,7 +46,9 @@ def _(randomizer: SignedSubsetSelection, levels: Levels, coins: Coins) -> Report
     return encode_items(randomizer, items)
 
 
-def _values_in(randomizer: SignedSubsetSelection, either: int, own: Levels, coins: Coins) -> Items:
+def _values_in(
+    randomizer: SignedSubsetSelection, either: int, own: dispatch.Levels, coins: dispatch.Coins
+) -> Items:
     """Draw the values in each user's set, signs aside."""
     values, size = randomizer.values, randomizer.size
     if size == values:
@@ -81,27 +73,27 @@ def _(randomizer: SignedSubsetSelection) -> Kernel | None:
     return Kernel(load, randomizer.items)
 
 
-@draw_tally.register
+@dispatch.draw_tally.register
 def _(
-    randomizer: SignedSubsetSelection, counts: TallyCounts, rng: np.random.Generator
-) -> TallyCounts:
+    randomizer: SignedSubsetSelection, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     """Return a fair coin for each sign that is not the own."""
     if randomizer.threshold < randomizer.even:
         return np.array([tally_by_users(randomizer, row, rng) for row in counts])
     bound, strays = bound_and_strays(randomizer, counts, rng)
     plus = rng.binomial(strays, 0.5)
-    signed: TallyCounts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
+    signed: dispatch.TallyCounts = np.stack((plus, strays - plus), axis=2).reshape(len(counts), -1)
     return bound + signed
 
 
-@draws_by_users.register
+@dispatch.draws_by_users.register
 def _(randomizer: SignedSubsetSelection) -> bool:
     return randomizer.threshold < randomizer.even
 
 
 def bound_and_strays(
-    randomizer: SignedSubsetSelection, counts: TallyCounts, rng: np.random.Generator
-) -> tuple[TallyCounts, TallyCounts]:
+    randomizer: SignedSubsetSelection, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> tuple[dispatch.TallyCounts, dispatch.TallyCounts]:
     """Draw the bound reports by item, and the strays by value, by a sweep over the values."""
     values, size = randomizer.values, randomizer.size
     own, even = Fraction(randomizer.threshold, COIN_SPACE), Fraction(size, 2 * values)
@@ -111,8 +103,8 @@ def bound_and_strays(
     return bound, swept(values, size, free, both, favoured=True, rng=rng) - both
 
 
-@of_many.register
-def _(randomizer: SignedSubsetSelection, law: Law) -> Statements:
+@dispatch.of_many.register
+def _(randomizer: SignedSubsetSelection, law: dispatch.Law) -> dispatch.Statements:
     """Return the statements: bit 2j is + at value j, bit 2j + 1 is -."""
     # All but the own value are even.
     items = 2 * randomizer.values
@@ -148,7 +140,7 @@ def _(randomizer: SignedSubsetSelection, weights: Weights, draw: Draw) -> bytes:
     return set_report(randomizer, members)
 
 
-verified(
+dispatch.verified(
     SignedSubsetSelection,
     "signed_subset_selection",
     {

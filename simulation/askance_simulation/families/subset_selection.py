@@ -10,27 +10,17 @@ import numpy as np
 from askance_aggregator.families import SubsetFamily, subset_selection
 from askance_aggregator.families.sets import set_report
 from askance_client.randomizers import COIN_BITS, SubsetSelection
-from askance_simulation.families.dispatch import (
-    Coins,
-    Law,
-    Levels,
-    Reports,
-    Statements,
-    TallyCounts,
-    Truths,
-    draw,
-    draw_tally,
-    of_many,
-    verified,
-)
+from askance_simulation.families import dispatch
 from askance_simulation.families.favouring import Draw, Weights, favour, heaviest
 from askance_simulation.families.fused import Kernel, Loaded, kernel
 from askance_simulation.families.sets import draw_items, encode_items, set_statements
 from askance_simulation.families.tallies import sets_tally
 
 
-@draw.register
-def _(randomizer: SubsetSelection, levels: Levels | Truths, coins: Coins) -> Reports:
+@dispatch.draw.register
+def _(
+    randomizer: SubsetSelection, levels: dispatch.Levels | dispatch.Truths, coins: dispatch.Coins
+) -> dispatch.Reports:
     levels = levels.astype(np.int64, copy=False)  # truths would choose rows, not cells
     size, threshold = randomizer.size, randomizer.threshold
     return encode_items(randomizer, draw_items(randomizer.cells, size, threshold, levels, coins))
@@ -49,14 +39,16 @@ def _(randomizer: SubsetSelection) -> Kernel:
     return Kernel(load, randomizer.cells)
 
 
-@draw_tally.register
-def _(randomizer: SubsetSelection, counts: TallyCounts, rng: np.random.Generator) -> TallyCounts:
+@dispatch.draw_tally.register
+def _(
+    randomizer: SubsetSelection, counts: dispatch.TallyCounts, rng: np.random.Generator
+) -> dispatch.TallyCounts:
     own = SubsetFamily(randomizer).rates.own
     return sets_tally(randomizer.cells, randomizer.size, own, counts, rng)
 
 
-@of_many.register
-def _(randomizer: SubsetSelection, law: Law) -> Statements:
+@dispatch.of_many.register
+def _(randomizer: SubsetSelection, law: dispatch.Law) -> dispatch.Statements:
     rates = SubsetFamily(randomizer).rates
     shares = [
         rates.other + law.get(cell, Fraction()) * (rates.own - rates.other)
@@ -73,7 +65,7 @@ def _(randomizer: SubsetSelection, weights: Weights, draw: Draw) -> bytes:
     return set_report(randomizer, members)
 
 
-verified(
+dispatch.verified(
     SubsetSelection,
     "subset_selection",
     {f"subset-selection({k})": partial(subset_selection, k) for k in (4, 10, 17, 64, 1024)},

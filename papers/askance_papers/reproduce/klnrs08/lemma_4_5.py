@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import exp
 
@@ -140,15 +141,12 @@ def forgetful(epsilon: str) -> Row:
 def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
     """Return the simulation and real runs on users who are drawn for each."""
     algorithm, oracle = two_rounds(LARGE_EPSILON, LARGE), AskedOnce(transcripts.TRUTH)
-    rng, shares = (
-        generator(seed / "people"),
-        np.array(transcripts.WEIGHTS) / sum(transcripts.WEIGHTS),
-    )
+    rng = generator(seed / "people")
+    shares = np.array(transcripts.WEIGHTS) / sum(transcripts.WEIGHTS)
     back, there = [], []
     for run in range(runs):
-        learner = reductions.by_adaptive_queries(
-            algorithm, beta, lambda run=run: SeededWords(seed / run)
-        )  # type: ignore[misc]  # mypy cannot infer a lambda's default
+        words = partial(SeededWords, seed / run)
+        learner = reductions.by_adaptive_queries(algorithm, beta, words)
         back.append(learn(learner, oracle))
         people = transcripts.PEOPLE.take(rng.choice(transcripts.PEOPLE.rows, LARGE, p=shares))
         there.append(reductions.run_locally(algorithm, people, SeededWords(seed / "real" / run)))

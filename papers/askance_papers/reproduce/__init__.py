@@ -14,12 +14,13 @@ Rules of the package:
 """
 
 from askance_papers.reproduce.registry import REPRODUCTIONS, find
-from askance_papers.reproduce.reproduction import Effort, Reproduction, Setting, save
+from askance_papers.reproduce.reproduction import Effort, Reproduction, Row, Setting, save
 
 __all__ = [
     "REPRODUCTIONS",
     "Effort",
     "Reproduction",
+    "Row",
     "Setting",
     "find",
     "save",

@@ -90,10 +90,13 @@ def test_a_document_runs_from_top_to_bottom_in_a_clean_clone(
 ) -> None:
     if document in WEEKLY_DOCUMENTS and (left_s := WEEK_S - time.time() % WEEK_S) < LONGEST_S:
         time.sleep(left_s)
-    clone(tmp_path)
-    reader = Reader(tmp_path, free_address(), commands)
+    wanted = list(steps(document))
+    folder = ROOT  # commands that are only named print their help, and write nothing
+    if not all(isinstance(step, Mention) for step in wanted):
+        clone(folder := tmp_path)
+    reader = Reader(folder, free_address(), commands)
     try:
-        for step in steps(document):
+        for step in wanted:
             reader.run(step)
     finally:
         reader.close()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -132,11 +132,17 @@ class Outer:
                 yield secure
 
     def sent(self, *parts: bytes, source: str = "127.0.0.1", header: bytes = b"") -> bytes:
-        """Send bytes and return all that comes back until the connection ends."""
+        """Send bytes and return all that comes back until the connection ends.
+
+        A caller that has its answer has nothing more to send, and says so.
+        """
         with self.connected(source=source, header=header) as connection:
             for part in parts:
                 connection.sendall(part)
-            return everything(connection)
+            answer = everything(connection, b"\r\n\r\n")
+            with suppress(OSError):  # the other side has ended already
+                socket.socket.shutdown(connection, socket.SHUT_WR)
+            return answer + everything(connection)
 
     @contextmanager
     def channel(self) -> Iterator[grpc.Channel]:
@@ -150,10 +156,10 @@ class Outer:
             yield channel
 
 
-def everything(connection: ssl.SSLSocket) -> bytes:
-    """Read until the other side ends."""
+def everything(connection: ssl.SSLSocket, end: bytes | None = None) -> bytes:
+    """Read until the other side ends, or until these bytes have come."""
     found = b""
-    while True:
+    while end is None or end not in found:
         try:
             data = connection.recv(1 << 16)
         except (ssl.SSLEOFError, ConnectionResetError):
@@ -161,6 +167,7 @@ def everything(connection: ssl.SSLSocket) -> bytes:
         if not data:
             return found
         found += data
+    return found
 
 
 def until(met: Callable[[], bool]) -> None:

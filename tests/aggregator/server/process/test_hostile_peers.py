@@ -103,11 +103,10 @@ def test_refused_calls_keep_no_message(fresh: AggregatorHome) -> None:
     proxies = 'trusted_proxies = ["127.0.0.0/8"]'
     fresh.configuration.write_text(text.replace("trusted_proxies = []", proxies))
     with serving(fresh) as served:
-        shots = [*((rpc, ()) for rpc in RPCS), *proven(fresh)]
-        for rpc, metadata in shots:
-            asyncio.run(refused(served, rpc, metadata, 2))
+        for rpc in RPCS:
+            asyncio.run(refused(served, rpc, (), 2))
         before = resident_mb(served.process.pid)
-        for rpc, metadata in shots:
+        for rpc, metadata in [*((rpc, ()) for rpc in RPCS), *proven(fresh)]:
             asyncio.run(refused(served, rpc, metadata, CALLS))
             assert resident_mb(served.process.pid) - before < KEPT_MB, rpc
         _answers(served)

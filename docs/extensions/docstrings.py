@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, get_type_hints
 
+from docutils.nodes import Element
 from sphinx.application import Sphinx
 
 from askance_aggregator.learners.parameters import declared
@@ -80,8 +81,15 @@ def _on_signature(
     return signature and as_signature(signature), returned
 
 
+def _on_description(app: Sphinx, domain: str, kind: str, content: Element) -> None:
+    """Leave members out of the tables of contents, all of which are copied for each page."""
+    if domain == "py" and kind not in ("class", "data", "exception", "function"):
+        content.parent["no-contents-entry"] = True
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
+    app.connect("object-description-transform", _on_description)
     app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before napoleon's 500
     app.connect("autodoc-before-process-signature", _plain_annotations)
     app.connect("autodoc-process-signature", _on_signature)

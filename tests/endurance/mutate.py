@@ -12,7 +12,8 @@ in a child and tested by all tests of its area. A test that runs past its limit 
 or that waits for half a minute without any, counts as failed. With `--quick` tests above half a
 second are left out, and a mutant of a function that passes in its forked child is not imported
 anew: the score is then a lower bound.
-A survivor that `mutants.md` does not list with a reason makes the program exit 1.
+A survivor that `mutants.md` does not list with a reason makes the program exit 1; a sample leaves
+those out that are listed.
 
     pip install -e ./client -e '.[dev,mutation]'
     python tests/endurance/mutate.py [AREA ...] [--sample 200] [--seed 13] [--only TEXT] [--quick]
@@ -152,7 +153,8 @@ def run_area(
     everything, excluded = mutants(area)
     chosen = [mutant for mutant in everything if not only or only in mutant.key()]
     if 0 < sample < len(chosen):
-        chosen = random.Random(f"{seed} {area}").sample(chosen, sample)
+        drawn = random.Random(f"{seed} {area}").sample(chosen, sample)
+        chosen = [mutant for mutant in drawn if mutant.key() not in listed]
     began = time.monotonic()
     note(f"{area}: {len(everything)} mutants, {len(chosen)} sampled")
     baseline, alive = measure(area, chosen, _QUICK_S if quick else inf)

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LISTS = ("device", "service")
 _FOLDERS = ("askance", "protos", "client", "aggregator", "simulation", "tests", "benchmarks")
 _IMPORTED = (".", "protos", "client", "aggregator", "simulation", "benchmarks", "tests/endurance")
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.egg-info", "node_modules", "build")
+_LEFT_OUT = shutil.ignore_patterns(".*", "*.egg-info", "node_modules", "build")
 _PYTEST = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--hypothesis-seed=0"]
 _LIMIT_S = 540  # of a defect's tests; one that lets them hang is found as well
 _HANG = "the tests hang"
@@ -146,7 +146,7 @@ def _related(related: dict[str, list[str]], file: str) -> list[str]:
 
 @contextmanager
 def copied_tree() -> Iterator[Path]:
-    """Copy what the tests need to a temporary folder."""
+    """Copy what the tests need, and what is compiled of it, to a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="askance-planted-") as folder:
         root = Path(folder)
         for name in _FOLDERS:

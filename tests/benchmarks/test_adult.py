@@ -99,14 +99,15 @@ def test_without_the_file_nothing_is_measured_and_nothing_fails(
 def test_on_the_real_people_every_learner_comes_near_to_scikit_learn(
     adult: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert adult.main([str(ADULT), "--quick", "--json"]) == 0
+    chosen = ["--users", "0", "--epsilons", "8", "--trials", "1"]
+    assert adult.main([str(ADULT), *chosen, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert len(rows) == 2 * len(adult.LEARNERS)
+    assert len(rows) == len(adult.LEARNERS)
     for row in rows:
         assert row["users"] == 26_049
         assert row["exact"] > row["scikit_learn"] - 0.02
         assert row["majority"] == pytest.approx(0.76, abs=0.01)
-        assert row["epsilon"] < 8 or row["local"] > row["majority"] + 0.02
+        assert row["local"] > row["majority"] + 0.02
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ class TestWithoutPima:
 class TestWithPima:
     @pytest.mark.parametrize("figure", [figure_2, figure_4], ids=NAMES[1::2])
     def test_it_holds_there_too(self, figure: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What is measured of the other data does not depend on these; it is in `quick`."""
+        """Measurements of the other data do not depend on these; they are in `quick`."""
         everything, notes = problems(setting(DATA))
         assert not any("left out" in note for note in notes)
         pima = [one for one in everything if one.name == "pima"]

@@ -16,15 +16,24 @@ plus C w^2 / 8, w the width and C a bound of its second derivative in m: with h_
 
 At an end the greatest over q is found as in `sign_pairs`, and so is the factor before the bound.
 All falls with n: what is enough is enough for every larger number too.
+
+**Few users.** Up to `MOST_EXACT` a block, a size is searched below that one by the exact law of the
+two counts i and j, binomial with the chances a and b of a +. In a cell of means m_1 .. m_2 and
+shares q_1 .. q_2 an estimate that is off upward has (1 - M) (A_hat + 1) >= (1 + M) (B_hat + 1) at
+M = m_1 + tau too. That is i >= c(j) with a c that does not fall, so its chance rises with a and
+falls with b; a rises with m and q, b falls with m and rises with q. So it is at most the chance at
+a of (m_2, q_2) and b of (m_2, q_1), a sum over j. Cells are divided until all are below the chance
+that may fail. Such a size is enough for itself, and need not be for the next larger number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, inf, sqrt
+from math import ceil, exp, inf, lgamma, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from askance_aggregator.estimation import MeansLine, SignPair
 from askance_aggregator.planning.tails import Failure, Reals, Tail
@@ -33,6 +42,13 @@ _SLACK = 1 / 500  # about the part of an exponent that a cell's width costs
 _FEWEST_CELLS, _MOST_CELLS = 32, 1024
 _UPWARD = 1 + 1e-9  # more than the relative error of what is computed
 _RANGE = 2.0  # of a number: no estimate is off by more
+
+MOST_EXACT = 1024  # users of a block
+_FIRST_MEANS, _FIRST_SHARES = 32, 4
+_DIVISIONS = 12
+_MOST_DIVIDED = 512  # cells that are divided at once: beyond it the answer is the careful one
+_ON_THE_EDGE = 1e-9  # of a count: a report that is off by just tau fails
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,23 @@ class Ratios(Tail):
             return _UPWARD * both / 2
 
         return half
+
+    def fails(self, users: int, tau: float, beta: float) -> bool:
+        """Bound the chance of a failure by the exact law, in cells of populations."""
+        if users > MOST_EXACT or tau > _RANGE:
+            return True
+        allowed = 2 * beta / _UPWARD - exp(-users * self._none)
+        cells = Cells.all_from(self.share)
+        for _ in range(_DIVISIONS):
+            above = cells.failures(self.gap, tau, users) > allowed
+            if not above.any():
+                return False
+            cells = cells.chosen(above)
+            beyond = cells.centres.failures(self.gap, tau, users) > allowed
+            if beyond.any() or len(cells.low) > _MOST_DIVIDED:
+                return True
+            cells = cells.divided(tau)
+        return True
 
     def least_variance(self) -> float:
         """Return infinity: no interval of a component ends a round early."""
@@ -116,3 +149,74 @@ def _sides(tail: Ratios, tau: float) -> tuple[Reals, Reals]:
         tilts, sizes.min(axis=0), sizes.max(axis=0), np.stack(corners, axis=1)
     )
     return rates, landings
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of populations: means low .. high and shares least .. most, each of shape (cells,)."""
+
+    low: Reals
+    high: Reals
+    least: Reals
+    most: Reals
+
+    @classmethod
+    def all_from(cls, share: float) -> Cells:
+        """Divide the means of -1 .. 0 (a failure at m is one at -m), and all shares from this."""
+        means = np.linspace(-1.0, 0.0, _FIRST_MEANS + 1)
+        shares = np.linspace(share, 1.0, _FIRST_SHARES + 1) if share < 1 else np.ones(2)
+        low, least = np.meshgrid(means[:-1], shares[:-1])
+        high, most = np.meshgrid(means[1:], shares[1:])
+        return cls(low.ravel(), high.ravel(), least.ravel(), most.ravel())
+
+    @property
+    def centres(self) -> Cells:
+        """Return the middles of the cells, as cells of no width."""
+        mean, share = (self.low + self.high) / 2, (self.least + self.most) / 2
+        return Cells(mean, mean, share, share)
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Cells:
+        """Return some of the cells."""
+        return Cells(self.low[kept], self.high[kept], self.least[kept], self.most[kept])
+
+    def divided(self, tau: float) -> Cells:
+        """Halve each cell in that of its widths, beside tau and beside its share, which is more."""
+        wide = (self.high - self.low) / tau >= (self.most - self.least) / self.least
+        mean, share = (self.low + self.high) / 2, (self.least + self.most) / 2
+        first = np.where(wide, mean, self.high), np.where(wide, self.most, share)
+        second = np.where(wide, mean, self.low), np.where(wide, self.least, share)
+        return Cells(
+            np.concatenate([self.low, second[0]]),
+            np.concatenate([first[0], self.high]),
+            np.concatenate([self.least, second[1]]),
+            np.concatenate([first[1], self.most]),
+        )
+
+    def failures(self, gap: float, tau: float, users: int) -> Reals:
+        """Bound the chance that a mean is off by tau or more, on either side, in each cell."""
+        mirrored = Cells(-self.high, -self.low, self.least, self.most)
+        return np.asarray(sum(cells._upward(gap, tau, users) for cells in (self, mirrored)))
+
+    def _upward(self, gap: float, tau: float, users: int) -> Reals:
+        """Bound the chance that i >= c(j)."""
+        moved, counts = self.low + tau, np.arange(users + 1)
+        one = (1 + gap * (self.most * (1 + self.high) - 1)) / 2
+        other = (1 + gap * (self.least * (1 - self.high) - 1)) / 2
+        seen = 1 + (2 * counts / users - 1) / gap  # B_hat + 1
+        with np.errstate(over="ignore"):
+            needed = (1 + moved)[:, None] / np.maximum(1 - moved, _TINY)[:, None] * seen
+            first = np.ceil(users / 2 * (1 + gap * (needed - 1)) - _ON_THE_EDGE)
+        first = np.clip(first, 0, users + 1).astype(np.int64)
+        ones = _chances(users, one)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        tails = np.pad(ones, ((0, 0), (0, 1)))
+        both = (_chances(users, other) * np.take_along_axis(tails, first, axis=1)).sum(axis=1)
+        return np.asarray(np.where(moved > 1, 0.0, both))
+
+
+def _chances(users: int, rates: Reals) -> Reals:
+    """Return the chance of each count of +, shape (cells, users + 1)."""
+    counts = np.arange(users + 1)
+    factorials = np.array([lgamma(count + 1) for count in range(users + 1)])
+    ways = factorials[-1] - factorials - factorials[::-1]
+    logs = np.log(rates)[:, None] * counts + np.log1p(-rates)[:, None] * (users - counts)
+    return np.asarray(np.exp(ways + logs))

@@ -16,7 +16,7 @@ from askance_aggregator.families import hypercube_response
 from askance_aggregator.learners import RatiosKept, mean_vector
 from askance_aggregator.planning.blocks import blocks_of
 from askance_aggregator.planning.precision import tail_of
-from askance_aggregator.planning.ratios import Ratios
+from askance_aggregator.planning.ratios import Cells, Ratios
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Real, Schema
 
@@ -52,20 +52,64 @@ def failure(mean: float, share: float, gap: float, tau: float, users: int) -> fl
 
 
 POPULATIONS = list(product(np.linspace(-1, 1, 21), (0.0, 0.5, 1.0)))
+MANY = list(product(np.linspace(-1, 1, 41), (0.0, 0.1, 0.5)))
 
 
 @pytest.mark.parametrize(
-    ("gap", "share", "tau"),
-    [(0.6, 1.0, 0.6), (0.95, 1.0, 0.25), (0.95, 0.6, 0.25), (0.6, 0.6, 0.6), (0.4, 1.0, 0.6)],
+    ("gap", "share", "tau", "beta"),
+    [
+        (0.6, 1.0, 0.6, 0.02),
+        (0.95, 1.0, 0.25, 0.02),
+        (0.95, 0.6, 0.25, 0.02),
+        (0.6, 0.6, 0.6, 0.02),
+        (0.4, 1.0, 0.6, 0.02),
+        (0.9, 0.8, 0.3, 0.0005),
+    ],
 )
-def test_a_size_holds_for_all_populations(gap: float, share: float, tau: float) -> None:
-    tail, beta = Ratios(gap, share), 0.02
-    users = tail.users(tau, beta)
-    worst = max(
-        failure(mean, share + part * (1 - share), gap, tau, users) for mean, part in POPULATIONS
-    )
+def test_a_size_holds_for_all_populations_and_is_hardly_too_large(
+    gap: float, share: float, tau: float, beta: float
+) -> None:
+    users = Ratios(gap, share).users(tau, beta)
+    worst = max(failure(mean, share + part * (1 - share), gap, tau, users) for mean, part in MANY)
     assert worst <= 2 * beta  # two components are asked, each with beta
-    assert max(failure(mean, share, gap, tau, users // 2) for mean, _ in POPULATIONS) > 2 * beta
+    fewer = int(0.93 * users)
+    assert max(failure(mean, share, gap, tau, fewer) for mean, _ in MANY) > 2 * beta
+
+
+@pytest.mark.parametrize(
+    ("means", "shares"),
+    [((-0.4, -0.1), (0.6, 0.9)), ((-1.0, -0.8), (0.5, 0.55)), ((-0.02, 0.0), (0.5, 1.0))],
+)
+def test_the_bound_of_a_cell_is_above_all_its_populations_and_exact_at_a_point(
+    means: tuple[float, float], shares: tuple[float, float]
+) -> None:
+    gap, tau, users = 0.8, 0.3, 40
+    cell = Cells(*(np.array([end]) for end in (*means, *shares)))
+    (bound,) = cell.failures(gap, tau, users)
+    inside = product(np.linspace(*means, 9), np.linspace(*shares, 9))
+    exact = [failure(mean, share, gap, tau, users) for mean, share in inside]
+    assert max(exact) <= bound
+    mean, share = (sum(ends) / 2 for ends in (means, shares))
+    assert share * gap > 0.4  # so that A_hat + B_hat + 2 <= 0 has no chance to speak of
+    (point,) = cell.centres.failures(gap, tau, users)
+    assert point == pytest.approx(failure(mean, share, gap, tau, users), rel=1e-3)
+
+
+def test_parts_of_a_cell_are_the_cell() -> None:
+    cell = Cells(*(np.array([end]) for end in (-0.5, -0.25, 0.5, 1.0)))
+    of_shares = cell.divided(tau=0.5)  # .25 / .5 of the means, .5 / .5 of the shares
+    assert of_shares.low.tolist() == [-0.5, -0.5]
+    assert of_shares.high.tolist() == [-0.25, -0.25]
+    assert sorted(zip(of_shares.least, of_shares.most, strict=True)) == [(0.5, 0.75), (0.75, 1.0)]
+    of_means = cell.divided(tau=0.1)
+    assert sorted(zip(of_means.low, of_means.high, strict=True)) == [
+        (-0.5, -0.375),
+        (-0.375, -0.25),
+    ]
+    every = Cells.all_from(0.7)
+    assert (every.low.min(), every.high.max()) == (-1.0, 0.0)
+    area = ((every.high - every.low) * (every.most - every.least)).sum()
+    assert area == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(("gap", "share"), [(0.1, 1.0), (0.3, 0.7), (0.9, 1.0)])

@@ -134,7 +134,7 @@ def deviations(question: Question, channel: Channel, decode: Decode) -> Deviatio
 def _deviations(
     channel: Channel, decode: Decode, edges: list[tuple[int, int]], constant: float
 ) -> Deviations:
-    rows = np.array([[entry / COIN_SPACE for entry in row] for row in channel.table])
+    rows = np.array(channel.table, dtype=np.float64) / COIN_SPACE
     least, span = min(decode), max(decode) - min(decode)
     unit = np.array([float((value - least) / span) for value in decode])
     ends = np.array(edges, dtype=np.int64).T

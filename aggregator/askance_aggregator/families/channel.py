@@ -232,8 +232,7 @@ class TableFamily(family.Family[Channel]):
 
     def covering(self, values: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
         """Shift and scale decode values so that the moved grid runs from -1 to 1, exactly."""
-        grid = self.moved_grid(values)
-        low, high = grid[0], grid[-1]
+        low, high = self._means(values, (0, self.randomizer.levels - 1))
         if low == high:
             raise InvalidParameter("the decode values do not tell the first level from the last")
         return tuple(Fraction(2 * Fraction(value) - low - high, high - low) for value in values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from math import exp, sqrt
 
 from askance_aggregator.estimation import (
@@ -28,6 +27,7 @@ from askance_aggregator.table_design import (
     Prior,
     design_sample,
     design_table,
+    figure_of,
     rounding_variance,
 )
 from askance_client.accounting import NANO_NATS_PER_NAT
@@ -72,12 +72,7 @@ def prior_levels(question: Question) -> int:
 
 def figure(question: Question, channel: Channel, decode: Decode) -> Fraction:
     """Return n times the variance by the question's aim, in [-1, 1], up to the mean squared."""
-    return _figure(objective_of(question, channel.levels), channel, decode)
-
-
-@lru_cache(maxsize=64)
-def _figure(objective: Objective, channel: Channel, decode: Decode) -> Fraction:
-    return objective.figure(channel, decode)
+    return figure_of(objective_of(question, channel.levels), channel, decode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, exp, log, pi, sqrt
 
 import numpy as np
@@ -64,7 +65,8 @@ class CellLaws:
         scores: w, shape (cells, symbols).
         chances: pi, shape (cells, symbols).
         moves: per parameter the half width times the derivative of M, as the coefficients of 1, z
-            and z^2 in what stands before e^(z w); each of shape (cells, symbols).
+            and z^2 in what stands before e^(z w); each of shape (cells, symbols). None, as are
+            curves: the cells are their centres.
         curves: so the second derivatives, times half the product of two half widths (of a mixed
             one, times the product).
         highest: the greatest scores within the cell, shape (cells, symbols).
@@ -79,6 +81,19 @@ class CellLaws:
     highest: Reals
     bends: Reals
 
+    @cached_property
+    def tilt(self) -> float:
+        """Find t > 0 where M(t) is least for the cell in which its least value is greatest."""
+        span = np.ptp(self.scores, axis=1)
+        low, high = _GENTLEST / span, _STEEPEST / span
+        for _ in range(_BISECTIONS):  # M is convex in t: its slope rises
+            middle = np.sqrt(low * high)
+            raised = self.chances * np.exp(middle[:, None] * self.scores)
+            rising = (raised * self.scores).sum(axis=1) > 0
+            low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+        least = (self.chances * np.exp(low[:, None] * self.scores)).sum(axis=1)
+        return float(low[np.argmax(least)])
+
 
 def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     """Bound P[S >= 0] within each cell, S the sum of `users` scores.
@@ -92,7 +107,7 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     Returns:
         The bounds, shape (cells,); of a cell that is too wide for one they are above 1.
     """
-    tilt = _tilt(laws)
+    tilt = laws.tilt
     raised = laws.chances * np.exp(tilt * laws.scores)
     greatest = raised.sum(axis=1)  # M(t)
     variances = (raised * laws.scores**2).sum(axis=1) / greatest
@@ -100,7 +115,7 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     spacing = 2 * pi / (_WIDTH * sqrt(users * max(float(variances.max()), _TINY)))
     bends = (laws.bends * np.exp(tilt * laws.highest)).sum(axis=2)[:, :, None]
     _, moves, second = _sums(laws, tilt, spacing, 1, bends)
-    moved = _absolute(moves, 1) + second
+    moved = _absolute(moves, second) + second
     top = np.minimum(users * np.log(greatest[:, None] + moved), _LARGE)  # n ln B
 
     reach = (exp(tilt * width / _UNIFORMS) + 1) * _UNIFORMS / (width * spacing)
@@ -115,7 +130,7 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     kernel = points * (width / _UNIFORMS)
     smooth = (np.expm1(kernel) / kernel) ** _UNIFORMS / points * (spacing / pi)
     smooth[0] /= 2  # a term of -k is the conjugate of that of k
-    linear = _absolute(moves, count)
+    linear = _absolute(moves, second)
     sizes = np.maximum(np.abs(found), _TINY)
     above = users * np.log(sizes + linear + second)
     small = log(beta) - _SMALL
@@ -141,19 +156,6 @@ def tails(laws: CellLaws, users: int, width: float, beta: float) -> Reals:
     return np.asarray(total)
 
 
-def _tilt(laws: CellLaws) -> float:
-    """Find t > 0 where M(t) is least for the cell in which its least value is greatest."""
-    span = np.ptp(laws.scores, axis=1)
-    low, high = _GENTLEST / span, _STEEPEST / span
-    for _ in range(_BISECTIONS):  # M is convex in t: its slope rises
-        middle = np.sqrt(low * high)
-        raised = laws.chances * np.exp(middle[:, None] * laws.scores)
-        rising = (raised * laws.scores).sum(axis=1) > 0
-        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-    least = (laws.chances * np.exp(low[:, None] * laws.scores)).sum(axis=1)
-    return float(low[np.argmax(least)])
-
-
 def _points(tilt: float, spacing: float, count: int) -> Complexes:
     """z_k, of `count` points or up to as many more as fill a block."""
     number = count if count == 1 else -(-count // _BLOCK) * _BLOCK
@@ -176,18 +178,19 @@ def _sums(
 
     def summed(parts: Sequence[Reals]) -> Complexes:
         found = np.zeros((len(laws.scores), len(points)), dtype=np.complex128)
-        for power, part in enumerate(parts):
+        for part in reversed(parts):
             left = outer * (part * tilted)[:, None, :]
-            found += (left @ inner).reshape(found.shape) * points**power
+            found = found * points + (left @ inner).reshape(found.shape)
         return found
 
-    sizes = np.abs(points)
-    second = bends[0] * sizes + bends[1] * sizes**2 + bends[2] * sizes**3
+    sizes, second = np.abs(points), np.zeros((len(laws.scores), len(points)))
+    if laws.moves:  # else the cells are their centres
+        second += ((bends[2] * sizes + bends[1]) * sizes + bends[0]) * sizes
     for curve in laws.curves:
-        second = second + np.abs(summed(curve))
-    return summed([laws.chances]), [summed(move) for move in laws.moves], np.asarray(second)
+        second += np.abs(summed(curve))
+    return summed([laws.chances]), [summed(move) for move in laws.moves], second
 
 
-def _absolute(moves: Sequence[Complexes], count: int) -> Reals:
+def _absolute(moves: Sequence[Complexes], like: Reals) -> Reals:
     """R_1: the sum of the sizes of the moves, shape (cells, points)."""
-    return np.asarray(sum((np.abs(move) for move in moves), np.zeros(count)))
+    return np.asarray(sum((np.abs(move) for move in moves), np.zeros_like(like)))

@@ -10,6 +10,7 @@ all means and all shares from the promised one on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -105,6 +106,11 @@ class PresenceCells:
         none = np.zeros_like(self.means)
         return PresenceCells(self.means, none, self.shares - self.along, none)
 
+    def part(self, number: int) -> PresenceCells:
+        """Return of each cell a part of so many of its width: behind its middle, of least share."""
+        across, along = self.across / number, self.along / number
+        return PresenceCells(self.means + across, across, self.shares - self.along + along, along)
+
     def chosen(self, kept: NDArray[np.bool_]) -> PresenceCells:
         """Return some of the cells."""
         return PresenceCells(
@@ -125,11 +131,19 @@ class PresenceCells:
 
     def failure(self, law: PresentLaw, shift: float, users: int, beta: float) -> Reals:
         """Bound the chance of both sides together that a mean is off by `shift`, in each cell."""
-        apart = users * shift * float((self.shares - self.along).min())
-        span = float(np.ptp(law.numbers))
-        width = min(max(_SMOOTHED * apart, 1.2 * span), 4 * _SMOOTHED * apart)
-        sides = (tails(self._laws(law, shift, side), users, width, beta) for side in (-1, 1))
-        return np.asarray(sum(sides))
+        return self.failures(law, shift)(users, beta)
+
+    def failures(self, law: PresentLaw, shift: float) -> Callable[[int, float], Reals]:
+        """Return `failure` by the number of users and beta; the laws are made once."""
+        both = [self._laws(law, shift, side) for side in (-1, 1)]
+        least, span = shift * float((self.shares - self.along).min()), float(np.ptp(law.numbers))
+
+        def bounds(users: int, beta: float) -> Reals:
+            apart = users * least
+            width = min(max(_SMOOTHED * apart, 1.2 * span), 4 * _SMOOTHED * apart)
+            return np.asarray(sum(tails(laws, users, width, beta) for laws in both))
+
+        return bounds
 
     def _laws(self, law: PresentLaw, shift: float, side: int) -> CellLaws:
         """The laws of side (a - (m + side shift) b), and how they move with mean and share."""
@@ -155,14 +169,17 @@ class PresenceCells:
         by_share = inside(means) - missing
         most_by_share = np.maximum(*(np.abs(inside(mean) - missing) for mean in ends))
         size, steep, most = np.abs(rise), np.abs(slope), np.max(corners, axis=0)
-        moves: list[tuple[Reals, ...]] = [(across * shares * rise, across * chances * slope)]
-        curves: list[tuple[Reals, ...]] = [
-            (
-                np.zeros_like(chances),
-                across**2 * shares * rise * slope,
-                across**2 / 2 * chances * slope**2,
+        moves: list[tuple[Reals, ...]] = []
+        curves: list[tuple[Reals, ...]] = []
+        if across.any():
+            moves.append((across * shares * rise, across * chances * slope))
+            curves.append(
+                (
+                    np.zeros_like(chances),
+                    across**2 * shares * rise * slope,
+                    across**2 / 2 * chances * slope**2,
+                )
             )
-        ]
         if along.any():
             moves.append((along * by_share,))
             both = across * along
@@ -208,23 +225,24 @@ class Present(Tail):
 
     def fails(self, users: int, tau: float, beta: float) -> bool:
         """Bound both sides' tails in cells over all means, and shares from the promised one on."""
-        # A cell whose bound is above beta is divided, until none is left, or its centre itself
-        # fails, or there are too many. Where tails are not exact, nothing is claimed.
+        # A cell whose bound is above beta is divided, until none is left, or there are too many. If
+        # a part of the last division is above already, none is: bounds fall as cells are divided.
+        # Where tails are not exact, nothing is claimed.
         if not self.exact or users > MOST_USERS:
             return True
         shift = tau / self.half
         cells = PresenceCells.all_from(self.share)
-        if (cells.centres.failure(self.law, shift, users, beta) > beta).any():
-            return True
-        for _ in range(_DIVISIONS):
+        for division in range(_DIVISIONS):
             above = cells.failure(self.law, shift, users, beta) > beta
             if not above.any():
                 return False
             cells = cells.chosen(above)
             if len(cells.means) > _MOST_CELLS:
                 return True
-            if (cells.centres.failure(self.law, shift, users, beta) > beta).any():
-                return True
+            if not division:
+                last = cells.part(2 ** (_DIVISIONS - 1))
+                if (last.failure(self.law, shift, users, beta) > beta).any():
+                    return True
             cells = cells.divided
         return True
 
@@ -232,10 +250,11 @@ class Present(Tail):
         """Search by the centres of cells, which are quick, and try a few numbers from there on."""
         if not self.exact or sure > MOST_USERS:
             return sure
-        shift, centres = tau / self.half, PresenceCells.all_from(self.share).centres
+        centres = PresenceCells.all_from(self.share).centres
+        failures = centres.failures(self.law, tau / self.half)
 
         def near(users: int) -> bool:
-            return not (centres.failure(self.law, shift, users, beta) > beta).any()
+            return not (failures(users, beta) > beta).any()
 
         high = least_whole(near, sure // 2, sure, part=_FINE)
         for more in _TRIED:
@@ -318,10 +337,10 @@ def _variance(
         figures = table.figure(mean)
         inside = sum((w * f for w, f in zip(objective.weights, figures, strict=False)), Fraction())
         return (share * inside + (1 - share) * figures[-1]) / share**2
-    worst = Fraction()
+    worst, moments = Fraction(), table.moments()
     for place in range(33):
         mean = Fraction(place, 16) - 1
-        figures = table.figure(mean)
+        figures = [square - mean * (2 * mixed - mean * own) for square, mixed, own in moments]
         inside = ((1 - mean) * figures[0] + (1 + mean) * figures[-2]) / 2
         if isinstance(objective, PresentSample):
             inside -= 1 - mean * mean

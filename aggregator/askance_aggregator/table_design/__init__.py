@@ -30,6 +30,7 @@ from askance_aggregator.table_design.designs import (
     DesignedTable,
     design_sample,
     design_table,
+    figure_of,
     sample_levels,
 )
 from askance_aggregator.table_design.integers import integer_table
@@ -75,6 +76,7 @@ __all__ = [
     "design_presence",
     "design_sample",
     "design_table",
+    "figure_of",
     "integer_table",
     "prior_at",
     "prior_of",

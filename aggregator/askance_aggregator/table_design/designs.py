@@ -47,7 +47,6 @@ class DesignedTable:
     Args:
         nano: the budget; the channel spends it, or less (`design_sample`).
         values: a decode value a symbol.
-        figure: what it attains of that, exactly: of the integers, on the moved grid.
         lower_bound: what no randomizer of this epsilon is below that is unbiased at the levels (and
             for a prior keeps their caps), whatever it sends. A float, true up to the rounding of
             some thousands of operations.
@@ -57,8 +56,12 @@ class DesignedTable:
     channel: Channel
     values: tuple[Fraction, ...]
     objective: Objective
-    figure: Fraction
     lower_bound: float
+
+    @property
+    def figure(self) -> Fraction:
+        """What it attains of the objective, exactly: of the integers, on the moved grid."""
+        return figure_of(self.objective, self.channel, self.values)
 
     @property
     def bias(self) -> Fraction:
@@ -80,6 +83,12 @@ class DesignedTable:
             )
         total = sum((a * count for a, count in zip(self.values, plain, strict=True)), Fraction())
         return total / sum(plain)
+
+
+@lru_cache(maxsize=64)
+def figure_of(objective: Objective, channel: Channel, values: tuple[Fraction, ...]) -> Fraction:
+    """Return what a table with these decode values attains of an objective, exactly."""
+    return objective.figure(channel, values)
 
 
 @makes("designed-table")
@@ -225,4 +234,4 @@ def _of_table(
     nano: int, channel: Channel, plain: Sequence[Fraction], objective: Objective, bound: float
 ) -> DesignedTable:
     values = TableFamily(channel).covering(plain)
-    return DesignedTable(nano, channel, values, objective, objective.figure(channel, values), bound)
+    return DesignedTable(nano, channel, values, objective, bound)

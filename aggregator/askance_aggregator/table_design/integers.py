@@ -20,15 +20,17 @@ def integer_table(table: NDArray[np.float64], values: Sequence[float], nano: int
     # goes to entries that have room, those of the least decode values first.
     floors = [max(1, int(least * COIN_SPACE)) for least in table.min(axis=0).tolist()]
     ceilings = [_ceiling(floor, nano) for floor in floors]
+    ends = list(zip(floors, ceilings, strict=True))
     order = sorted(range(len(values)), key=lambda symbol: abs(values[symbol]))
-    rows = []
-    for level, shares in enumerate(table.tolist()):
-        near = [
-            min(max(int(share * COIN_SPACE), floor), ceiling)
-            for share, floor, ceiling in zip(shares, floors, ceilings, strict=True)
+    near = [
+        [
+            floor if share <= floor else ceiling if share >= ceiling else int(share)
+            for share in shares
         ]
-        rows.append(_whole(level, near, list(zip(floors, ceilings, strict=True)), order))
-    return Channel(tuple(rows))
+        for shares, (floor, ceiling) in zip((table.T * COIN_SPACE).tolist(), ends, strict=True)
+    ]
+    rows = zip(*near, strict=True)
+    return Channel(tuple(_whole(level, list(row), ends, order) for level, row in enumerate(rows)))
 
 
 def _ceiling(floor: int, nano: int) -> int:
@@ -41,6 +43,8 @@ def _whole(
 ) -> tuple[int, ...]:
     lacking = COIN_SPACE - sum(row)
     for symbol in order:
+        if not lacking:
+            break
         floor, ceiling = ends[symbol]
         moved = min(max(row[symbol] + lacking, floor), ceiling)
         lacking -= moved - row[symbol]

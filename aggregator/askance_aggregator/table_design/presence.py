@@ -85,8 +85,16 @@ class PresenceTable:
     def figure(self, mean: Fraction) -> tuple[Fraction, ...]:
         """Return E[(a_Y - mean b_Y)^2] of each level."""
         scores = [a - mean * b for a, b in zip(self.numbers, self.presences, strict=True)]
-        family = TableFamily(self.channel)
-        return tuple(family.second_moment(level, scores) for level in range(self.channel.levels))
+        return TableFamily(self.channel).every_second_moment(scores)
+
+    def moments(self) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:
+        """Return E[a_Y^2], E[a_Y b_Y] and E[b_Y^2] of each level."""
+        one, two = self.figure(Fraction(1)), self.figure(Fraction(-1))
+        squares = self.figure(Fraction(0))
+        return tuple(
+            (square, (minus - plus) / 4, (minus + plus) / 2 - square)
+            for square, plus, minus in zip(squares, one, two, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)

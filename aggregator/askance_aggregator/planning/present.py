@@ -340,7 +340,7 @@ def _variance(
     worst, moments = Fraction(), table.moments()
     for place in range(33):
         mean = Fraction(place, 16) - 1
-        figures = [square - mean * (2 * mixed - mean * own) for square, mixed, own in moments]
+        figures = tuple(square - mean * (2 * mixed - mean * own) for square, mixed, own in moments)
         inside = ((1 - mean) * figures[0] + (1 + mean) * figures[-2]) / 2
         if isinstance(objective, PresentSample):
             inside -= 1 - mean * mean

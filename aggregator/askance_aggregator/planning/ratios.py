@@ -89,7 +89,7 @@ class Ratios(Tail):
         if users > MOST_EXACT or tau > _RANGE:
             return True
         allowed = 2 * beta / _UPWARD - exp(-users * self._none)
-        cells = Cells.all_from(self.share)
+        cells = RatioCells.all_from(self.share)
         for _ in range(_DIVISIONS):
             above = cells.failures(self.gap, tau, users) > allowed
             if not above.any():
@@ -152,7 +152,7 @@ def _sides(tail: Ratios, tau: float) -> tuple[Reals, Reals]:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class RatioCells:
     """Cells of populations: means low .. high and shares least .. most, each of shape (cells,)."""
 
     low: Reals
@@ -161,7 +161,7 @@ class Cells:
     most: Reals
 
     @classmethod
-    def all_from(cls, share: float) -> Cells:
+    def all_from(cls, share: float) -> RatioCells:
         """Divide the means of -1 .. 0 (a failure at m is one at -m), and all shares from this."""
         means = np.linspace(-1.0, 0.0, _FIRST_MEANS + 1)
         shares = np.linspace(share, 1.0, _FIRST_SHARES + 1) if share < 1 else np.ones(2)
@@ -170,22 +170,22 @@ class Cells:
         return cls(low.ravel(), high.ravel(), least.ravel(), most.ravel())
 
     @property
-    def centres(self) -> Cells:
+    def centres(self) -> RatioCells:
         """Return the middles of the cells, as cells of no width."""
         mean, share = (self.low + self.high) / 2, (self.least + self.most) / 2
-        return Cells(mean, mean, share, share)
+        return RatioCells(mean, mean, share, share)
 
-    def chosen(self, kept: NDArray[np.bool_]) -> Cells:
+    def chosen(self, kept: NDArray[np.bool_]) -> RatioCells:
         """Return some of the cells."""
-        return Cells(self.low[kept], self.high[kept], self.least[kept], self.most[kept])
+        return RatioCells(self.low[kept], self.high[kept], self.least[kept], self.most[kept])
 
-    def divided(self, tau: float) -> Cells:
+    def divided(self, tau: float) -> RatioCells:
         """Halve each cell in that of its widths, beside tau and beside its share, which is more."""
         wide = (self.high - self.low) / tau >= (self.most - self.least) / self.least
         mean, share = (self.low + self.high) / 2, (self.least + self.most) / 2
         first = np.where(wide, mean, self.high), np.where(wide, self.most, share)
         second = np.where(wide, mean, self.low), np.where(wide, self.least, share)
-        return Cells(
+        return RatioCells(
             np.concatenate([self.low, second[0]]),
             np.concatenate([first[0], self.high]),
             np.concatenate([self.least, second[1]]),
@@ -194,7 +194,7 @@ class Cells:
 
     def failures(self, gap: float, tau: float, users: int) -> Reals:
         """Bound the chance that a mean is off by tau or more, on either side, in each cell."""
-        mirrored = Cells(-self.high, -self.low, self.least, self.most)
+        mirrored = RatioCells(-self.high, -self.low, self.least, self.most)
         return np.asarray(sum(cells._upward(gap, tau, users) for cells in (self, mirrored)))
 
     def _upward(self, gap: float, tau: float, users: int) -> Reals:

@@ -60,7 +60,7 @@ class DesignedTable:
 
     @property
     def figure(self) -> Fraction:
-        """What it attains of the objective, exactly: of the integers, on the moved grid."""
+        """Return the exact figure of the objective: of the integers, on the moved grid."""
         return figure_of(self.objective, self.channel, self.values)
 
     @property

@@ -16,7 +16,7 @@ from askance_aggregator.families import hypercube_response
 from askance_aggregator.learners import RatiosKept, mean_vector
 from askance_aggregator.planning.blocks import blocks_of
 from askance_aggregator.planning.precision import tail_of
-from askance_aggregator.planning.ratios import Cells, Ratios
+from askance_aggregator.planning.ratios import RatioCells, Ratios
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Real, Schema
 
@@ -84,7 +84,7 @@ def test_the_bound_of_a_cell_is_above_all_its_populations_and_exact_at_a_point(
     means: tuple[float, float], shares: tuple[float, float]
 ) -> None:
     gap, tau, users = 0.8, 0.3, 40
-    cell = Cells(*(np.array([end]) for end in (*means, *shares)))
+    cell = RatioCells(*(np.array([end]) for end in (*means, *shares)))
     (bound,) = cell.failures(gap, tau, users)
     inside = product(np.linspace(*means, 9), np.linspace(*shares, 9))
     exact = [failure(mean, share, gap, tau, users) for mean, share in inside]
@@ -96,7 +96,7 @@ def test_the_bound_of_a_cell_is_above_all_its_populations_and_exact_at_a_point(
 
 
 def test_parts_of_a_cell_are_the_cell() -> None:
-    cell = Cells(*(np.array([end]) for end in (-0.5, -0.25, 0.5, 1.0)))
+    cell = RatioCells(*(np.array([end]) for end in (-0.5, -0.25, 0.5, 1.0)))
     of_shares = cell.divided(tau=0.5)  # .25 / .5 of the means, .5 / .5 of the shares
     assert of_shares.low.tolist() == [-0.5, -0.5]
     assert of_shares.high.tolist() == [-0.25, -0.25]
@@ -106,7 +106,7 @@ def test_parts_of_a_cell_are_the_cell() -> None:
         (-0.5, -0.375),
         (-0.375, -0.25),
     ]
-    every = Cells.all_from(0.7)
+    every = RatioCells.all_from(0.7)
     assert (every.low.min(), every.high.max()) == (-1.0, 0.0)
     area = ((every.high - every.low) * (every.most - every.least)).sum()
     assert area == pytest.approx(0.3)

@@ -25,7 +25,7 @@ grid costs width and never coverage.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import log, sqrt
@@ -229,7 +229,8 @@ def _difference(
             f"difference: column: expected a number or a bit beside the group, got"
             f" {value_text(column)}"
         )
-    names, members = _groups(schema, group, first, second)
+    names = _groups(_cells(schema, group), group, first, second)
+    members = [_members(schema, group, name) for name in names]
     # Each mean within half of it.
     each = None if tau is None else rational(tau, "tau") / 2
     share = Fraction(1, 2) if present is None else rational(present, "present")
@@ -316,7 +317,8 @@ def difference(
         >>> study
         <Study: difference of census, epsilon 4, schema census>
     """
-    return _difference(schema, column, by, first, second, tau, present)
+    made = _difference(schema, column, by, first, second, tau, present)
+    return replace(made, compared=_compared(schema, by, first, second))
 
 
 def _concluded(names: tuple[str, str], batch: Batch, answers: Answers) -> Difference:
@@ -370,28 +372,51 @@ def _mean_of(answer: Answer) -> MeanEstimate:
     return MeanEstimate(answer.value, answer.low, answer.high, missing=missing)
 
 
-def _groups(
-    schema: Schema, group: str, first: str | None, second: str | None
-) -> tuple[tuple[str, str], tuple[Expression, Expression]]:
-    """Return the names of both groups, and who is in each."""
+def _cells(schema: Schema, group: str) -> tuple[str, ...]:
+    """Return the values of a group; "(missing)" is the last of them."""
     kind = field_of(schema, group)
     if not isinstance(kind, Category | Bit):
         raise InvalidParameter(
             f"difference: group: expected a category or a bit, got {value_text(group)}"
         )
     cells = tuple(kind.labels) if isinstance(kind, Category) else _CELLS
-    values = [cell for cell in cells if cell != NOTHING] or list(cells)
-    names = (first or values[0], second or values[min(1, len(values) - 1)])
-    for name in names:
+    return tuple(sorted(cells, key=lambda cell: cell == NOTHING))
+
+
+def _groups(
+    cells: Sequence[str], group: str, first: str | None, second: str | None
+) -> tuple[str, str]:
+    """Return the names of both groups: "(missing)" is none unless it is named."""
+    one, other = cells[0], cells[len([cell for cell in cells[:2] if cell != NOTHING]) - 1]
+    first = first or (other if second == one else one)
+    second = second or (one if first == other else other)
+    for name in (first, second):
         if name not in cells:
             raise unknown_name(f"difference: value of {group}", name, cells)
-    if names[0] == names[1]:
-        raise InvalidParameter(f"difference: expected two groups, got {value_text(names[0])} twice")
+    if first == second:
+        raise InvalidParameter(f"difference: expected two groups, got {value_text(first)} twice")
+    return first, second
+
+
+def _members(schema: Schema, group: str, name: str) -> Expression:
+    """Return who is in a group."""
     of = schema[group]
-    one, two = (
-        of == name if isinstance(kind, Category) else (of if name == "1" else ~of) for name in names
+    if isinstance(schema.fields[group], Category):
+        return of == name
+    return of if name == "1" else ~of
+
+
+def _compared(schema: Schema, group: str, first: str | None, second: str | None) -> str:
+    """Note which groups are compared, if there are more and the caller named no two of them."""
+    cells = _cells(schema, group)
+    values = [cell for cell in cells if cell != NOTHING]
+    if len(values) < 3 or (first and second):
+        return ""
+    one, two = _groups(cells, group, first, second)
+    return (
+        f"compared: {two} less {one}, two of the {len(values):,} values of {group}; name others by"
+        " --first and --second"
     )
-    return names, (one, two)
 
 
 @assess.register

@@ -57,6 +57,8 @@ class Learner(ABC, Generic[T_co]):
             catalogue lists it; empty for a built-in one and for a function that was called.
         chosen: note on the fields that the catalogue chose among several that suit, as no parameter
             named them; empty: none.
+        compared: note on the groups that are compared, as no parameter named two of more; empty:
+            none.
         settling: makes the learner with settings for given conditions, None where they set nothing;
             None: it has no such rule.
 
@@ -75,6 +77,7 @@ class Learner(ABC, Generic[T_co]):
     argument_fields: frozenset[str] = frozenset()
     distribution: str = ""
     chosen: str = ""
+    compared: str = ""
     settling: Callable[[Conditions], Learner[T_co] | None] | None = None
 
     def __post_init__(self) -> None:

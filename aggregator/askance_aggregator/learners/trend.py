@@ -283,15 +283,20 @@ def _components(numbers: tuple[Scaled, ...], code: DiscountedChanges) -> list[Ex
 def _path(schema: Schema, columns: Sequence[str] | None, value: str | None) -> _Path:
     """Return the fields as numbers on [-1, 1]."""
     suits = (Bit, Integer, Real) if value is None else (Category,)
+    named = columns is not None
     if columns is None:
-        columns = [name for name, kind in schema.fields.items() if isinstance(kind, suits)]
-    named = some_fields(schema, columns) if columns else schema
+        columns = [
+            name
+            for name, kind in schema.fields.items()
+            if isinstance(kind, suits) and (not isinstance(kind, Category) or value in kind.labels)
+        ]
     if not columns or not 2 <= len(columns) <= MAX_EPOCHS:
+        wanted = "a bit or a number" if value is None else f"a category with the value {value!r}"
         raise InvalidParameter(
-            f"trend: columns: expected 2..{MAX_EPOCHS} fields, a bit, a number or (with value) a"
-            f" category per epoch, got {len(columns)}"
+            f"trend: columns: expected 2..{MAX_EPOCHS} fields, oldest first, {wanted} per epoch,"
+            f" got {len(columns)}"
         )
-    for name, kind in named.fields.items():
+    for name, kind in some_fields(schema, columns).fields.items():
         if not isinstance(kind, suits):
             wanted = "a bit or a number" if value is None else "a category, as value is set"
             raise InvalidParameter(f"{name}: expected {wanted}, got {type(kind).__name__}")
@@ -300,11 +305,17 @@ def _path(schema: Schema, columns: Sequence[str] | None, value: str | None) -> _
     fields = [schema[name] for name in columns]
     numbers = tuple(Scaled.of(field if value is None else field == value) for field in fields)
     if len({(number.low, number.high) for number in numbers}) > 1:
-        ranges = ", ".join(
+        shown = ", ".join(
             f"{name} {float(number.low):g}..{float(number.high):g}"
             for name, number in list(zip(columns, numbers, strict=True))[:3]
         )
-        raise InvalidParameter(f"trend: columns: expected fields of one range, got {ranges}")
+        raise InvalidParameter(
+            f"trend: columns: expected fields of one range, got {shown}; give them the same bounds"
+            " in the schema"
+            if named
+            else "trend: columns: expected the epochs' columns by name, oldest first"
+            f" (--columns), as those that suit have several ranges: {shown}"
+        )
     return _Path(tuple(columns), numbers, value or "")
 
 

@@ -195,12 +195,13 @@ class Simulation:
 
     @property
     def _chosen(self) -> list[str]:
-        """Notes on the columns of a file that were chosen, and not named."""
-        if not self.trials[0].population.column_types:
-            return []
-        columns = self.settings.get("columns")
+        """Notes on the groups and the columns of a file that were chosen, and not named."""
+        learner, columns = self.study.learner, self.settings.get("columns")
         fewer = f"chosen: {columns}, as many as users and epsilon allow; name others by --columns"
-        return [note for note in (self.study.learner.chosen, fewer if columns else "") if note]
+        notes = [learner.compared]
+        if self.trials[0].population.column_types:
+            notes += [learner.chosen, fewer if columns else ""]
+        return [*filter(None, notes)]
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from askance_aggregator.names import Suits, unknown_column
 from askance_client.errors import InvalidParameter, InvalidRecord
@@ -18,7 +18,7 @@ from askance_client.queries.exact import exact_ratio
 from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_LABELS, MAX_SPREAD
 from askance_client.records import NOTHING
 from askance_client.records.tables import TEXT_WIDTH
-from askance_simulation.populations.cells import ColumnCells, TextCells, UnreadCells
+from askance_simulation.populations.cells import ColumnCells, NumberEnds, TextCells, UnreadCells
 
 _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
@@ -121,17 +121,20 @@ def infer(
     missing = {column: cells.missing_texts for column, cells in columns.items() if column in fields}
     in_order = {column: fields[column] for column in header if column in fields}
     column_types = {column: left_out.get(column) or read.types[column] for column in header}
-    others = {
-        column: other
+    open_ones = [
+        column
         for column in sorted(keep)
         if column in in_order and column not in (*labels, *categories, *people.declared)
-        if (other := _other_field(in_order[column], columns[column])) is not None
+    ]
+    others = {
+        column: other
+        for column in open_ones
+        if (other := _other_reading(in_order[column], columns[column])) is not None
     }
-    schema = _suiting(Schema.of(name, 1, in_order), others, suits)
-    chosen = {
-        column: _choice(kind) for column, kind in others.items() if schema.fields[column] is kind
-    }
-    return InferredSchema(schema, left_out, read.doubts, chosen, missing, column_types)
+    readings = [*_some_of(others), _alike({column: in_order[column] for column in open_ones})]
+    schema, chosen = _suiting(Schema.of(name, 1, in_order), readings, suits)
+    whys = {column: reading.why for column, reading in chosen.items()}
+    return InferredSchema(schema, left_out, read.doubts, whys, missing, column_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,38 +206,77 @@ def _nothing_left(path: Path | str, left_out: Mapping[str, str]) -> InvalidRecor
     )
 
 
-def _suiting(schema: Schema, others: Mapping[str, Field], suits: Suits | None) -> Schema:
-    """Return a schema that suits a question, with the other fields of as few columns as needed."""
-    if suits is None or not others or suits(schema):
-        return schema
+class _Reading(NamedTuple):
+    """Another field of a column, and what it is read as and why."""
+
+    kind: Field
+    why: str
+
+
+_Readings = Mapping[str, _Reading]
+
+
+def _suiting(
+    schema: Schema, readings: Sequence[_Readings], suits: Suits | None
+) -> tuple[Schema, _Readings]:
+    """Return the schema that suits a question, by the first of some readings, and that reading."""
+    if suits is None or suits(schema):
+        return schema, {}
+    for some in filter(None, readings):
+        kinds = {column: reading.kind for column, reading in some.items()}
+        other = Schema.of(schema.name, schema.version, {**schema.fields, **kinds})
+        if suits(other):
+            return other, some
+    return schema, {}
+
+
+def _some_of(others: _Readings) -> Iterator[_Readings]:
+    """Generate other readings of as few columns as needed, and last of all."""
     columns = list(others)[:_MOST_CHOSEN]
     for count in range(1, len(columns) + 1):
         for some in combinations(columns, count):
-            fields = {**schema.fields, **{column: others[column] for column in some}}
-            other = Schema.of(schema.name, schema.version, fields)
-            if suits(other):
-                return other
-    return schema
+            yield {column: others[column] for column in some}
+    if len(others) > len(columns):
+        yield others
 
 
-def _other_field(kind: Field, cells: ColumnCells) -> Field | None:
+def _other_reading(kind: Field, cells: ColumnCells) -> _Reading | None:
     """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0."""
     # Other labels that are texts are texts without a list.
     if isinstance(kind, Integer | Bit) and cells.distinct <= _MAX_CODES:
-        return _with_missing(Category(_in_order(cells.texts())), cells)
+        labels = _with_missing(Category(_in_order(cells.texts())), cells)
+        needed = "because the question needs a category"
+        return _Reading(labels, f"{len(labels.labels):,} labels, {needed}")
     if isinstance(kind, Category) and {*map(str.casefold, kind.labels)} - {NOTHING} in _YES_NO:
-        return Bit()
+        return _Reading(Bit(), "1 for yes and 0 for no, because the question needs a number")
     if isinstance(kind, Category) and isinstance(cells, TextCells):
-        return Bits(TEXT_WIDTH)
+        why = "texts without a list, because the question names values that no row has"
+        return _Reading(Bits(TEXT_WIDTH), why)
     return None
 
 
-def _choice(kind: Field) -> str:
-    if isinstance(kind, Bits):
-        return "texts without a list, because the question names values that no row has"
-    if isinstance(kind, Category):
-        return f"{len(kind.labels):,} labels, because the question needs a category"
-    return "1 for yes and 0 for no, because the question needs a number"
+def _alike(fields: Mapping[str, Field]) -> _Readings:
+    """Return some columns with the bounds, or the labels, of all of them; empty: they have them."""
+    kinds = [*fields.values()]
+    if len({*kinds}) < 2:
+        return {}
+    numbers = [kind for kind in kinds if isinstance(kind, Integer | Real)]
+    labels = {label for kind in kinds if isinstance(kind, Category) for label in kind.labels}
+    try:
+        if len(numbers) == len(kinds):
+            low, high = min(kind.low for kind in numbers), max(kind.high for kind in numbers)
+            is_whole = all(isinstance(kind, Integer) for kind in numbers)
+            kind = _number(NumberEnds(Fraction(low), Fraction(high), is_whole))
+            why = f"numbers from {float(low):g} to {float(high):g}, as the question needs one range"
+        elif all(isinstance(kind, Category) for kind in kinds):
+            nothing = (NOTHING,) if NOTHING in labels else ()
+            kind = Category((*nothing, *_in_order(sorted(labels - {NOTHING}))))
+            why = "categories with the labels of all columns of the question"
+        else:
+            return {}
+    except InvalidParameter:  # too wide a range, too many labels
+        return {}
+    return {column: _Reading(kind, why) for column, own in fields.items() if own != kind}
 
 
 def _as_labels(column: str, cells: ColumnCells) -> Category:
@@ -366,9 +408,7 @@ def _infer_field(cells: ColumnCells, declared: tuple[str, ...], most: int) -> Fi
         if ends is None or _are_codes(cells):
             few = cells.distinct <= most
             return Category(tuple(cells.texts())) if few else None
-        if ends.whole:
-            return Integer(int(ends.low), int(ends.high))
-        return _real(ends.low, ends.high)
+        return _number(ends)
     except InvalidParameter:  # labels too long, numbers too large
         return None
 
@@ -384,8 +424,11 @@ def _are_codes(cells: ColumnCells) -> bool:
     return len({*map(len, cells.counts)}) == 1 or zeros >= _CODES * cells.total
 
 
-def _real(low: Fraction, high: Fraction) -> Real:
-    """Choose a grid that is fine enough for the numbers and coarse enough for questions."""
+def _number(ends: NumberEnds) -> Field:
+    """Return the field of numbers; a grid is fine enough for them and coarse enough to ask."""
+    if ends.whole:
+        return Integer(int(ends.low), int(ends.high))
+    low, high = ends.low, ends.high
     frac = _FRAC_BITS
     while frac < MAX_FRAC and (high - low) * (1 << frac) < _MIN_STEPS:
         frac += 1

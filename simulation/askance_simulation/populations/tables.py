@@ -223,6 +223,7 @@ class ColumnNotes:
       renamed: columns whose names no field can have.
       left_out: columns that are no fields.
       doubts: columns of texts that look like numbers, by field.
+      chosen: as what a field is read because of the question, by field.
       lines: other notes by field.
       missing: by field, the number of rows by text that was read as no value.
       categories: columns' own names by field, of categories.
@@ -232,6 +233,7 @@ class ColumnNotes:
     renamed: Sequence[str] = ()
     left_out: Sequence[str] = ()
     doubts: Mapping[str, str] = field(default_factory=dict)
+    chosen: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     categories: Mapping[str, str] = field(default_factory=dict)
@@ -244,6 +246,7 @@ class ColumnNotes:
         return [
             *_summarized(left_out, f"{len(left_out)} columns are left out"),
             *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
+            *self._read_as(fields),
             *(line for name, line in self.lines.items() if name in fields),
             *self._missing_texts(fields)[:_MISSING_SHOWN],
         ]
@@ -256,7 +259,17 @@ class ColumnNotes:
     @property
     def every(self) -> list[str]:
         """All notes, a line each."""
-        return [*self.renamed, *self.left_out, *self.lines.values(), *self.remarks]
+        read_as = self._read_as(self.chosen)
+        return [*self.renamed, *self.left_out, *read_as, *self.lines.values(), *self.remarks]
+
+    def _read_as(self, fields: Collection[str]) -> list[str]:
+        """Note as what fields are read, those of one kind together."""
+        own = {**self.categories, **self.numbers}
+        columns: dict[str, list[str]] = {}
+        for name, what in self.chosen.items():
+            if name in fields:
+                columns.setdefault(what, []).append(own[name])
+        return [f"{_columns_are(named)} read as {what}" for what, named in columns.items()]
 
     def _missing_texts(self, fields: Collection[str]) -> list[str]:
         """Note texts that were read as missing: by category, and by text of all numbers."""
@@ -279,6 +292,13 @@ class ColumnNotes:
 def _summarized(lines: Sequence[str], summary: str) -> Sequence[str]:
     """Return a line as it is, and several as one."""
     return lines if len(lines) < 2 else [f"{summary} (--verbose)"]
+
+
+def _columns_are(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"the column {names[0]} is"
+    *some, last = names
+    return f"the columns {', '.join(some)} and {last} are"
 
 
 def _as_missing(text: str, count: int, columns: str) -> str:
@@ -470,14 +490,15 @@ def _inferred(
     own = dict(zip(people.names, people.written, strict=True))
     schema = named_schema(found.schema, own)
     names = names_of(schema)
+    labelled = {name for name, kind in schema.fields.items() if isinstance(kind, Category)}
     columns = ColumnNotes(
         [f"the column {column!r} is the field {name}" for name, column in names.renamed.items()],
         [f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()],
         {name: f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()},
-        {name: f"the column {own[name]} is read as {what}" for name, what in found.chosen.items()},
-        found.missing,
-        {name: own[name] for name, kind in schema.fields.items() if isinstance(kind, Category)},
-        {name: own[name] for name, kind in schema.fields.items() if not isinstance(kind, Category)},
+        found.chosen,
+        missing=found.missing,
+        categories={name: own[name] for name in schema.fields if name in labelled},
+        numbers={name: own[name] for name in schema.fields if name not in labelled},
     )
     return TableRecords(
         Path(people.path).stem,

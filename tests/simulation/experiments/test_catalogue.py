@@ -220,3 +220,31 @@ def test_columns_of_a_file_that_no_setting_names_are_said_to_be_chosen(
     made = named(learner, epsilon=".2", data=path, label="out", settings=settings)
     result = ask.simulate(made.study, made.people, fleet="tally", seed=1)
     assert [note for note in result.notes if note.startswith("chosen")] == [chosen] * bool(chosen)
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ({}, "compared: b less a, two of the 3 values of town; name others by --first and"),
+        ({"first": "c"}, "compared: b less c, two of the 3 values of town"),
+        ({"first": "b"}, "compared: a less b, two of the 3 values of town"),
+        ({"first": "a", "second": "c"}, None),
+        ({"group": "sex"}, None),
+    ],
+)
+def test_groups_that_no_setting_names_are_said_to_be_compared(
+    tmp_path: Path, settings: dict[str, str], note: str | None
+) -> None:
+    path = tmp_path / "people.csv"
+    rows = (f"{n % 50},{'fm'[n % 2]},{['', 'a', 'b', 'c'][n % 4]}\n" for n in range(300))
+    path.write_text("age,sex,town\n" + "".join(rows), encoding="utf-8")
+    settings = {"column": "age", "group": "town", **settings}
+    made = named("difference", epsilon=4, data=path, settings=settings)
+    people = ask.read(path)
+    by = settings.pop("group")
+    given = ask.learners.difference(settings.pop("column"), by=by, **settings)
+    for study, users in ((made.study, made.people), (given, people)):
+        result = ask.simulate(study, users, epsilon=4 if users is people else None, seed=1)
+        shown = [one for one in result.notes if one.startswith("compared")]
+        assert len(shown) == bool(note)
+        assert not note or shown[0].startswith(note)

@@ -110,6 +110,75 @@ def test_a_question_chooses(tmp_path: Path, case: str) -> None:
     assert len(chosen) == (default != field)
 
 
+MONTHS = {
+    "week 1": ["1.5", "7"],
+    "week 2": ["0", "9"],
+    "week 3": ["2", "8.25"],
+    "may": ["yes", "no"],
+    "june": ["no", "", "yes"],
+    "mood 1": ["good", "bad", ""],
+    "mood 2": ["good", "ill"],
+    **{f"day {day}": ["yes", "no"] for day in range(8)},
+}
+DAYS = [f"day {day}" for day in range(8)]
+PATHS: dict[str, tuple[list[str], dict[str, str], Field, list[str]]] = {
+    "numbers of several ranges": (
+        ["week 1", "week 2"],
+        {},
+        Real(0, 9),
+        ["the columns week 1 and week 2 are read as numbers from 0 to 9, as the question needs"],
+    ),
+    "eight columns of yes and no": (
+        DAYS,
+        {},
+        Bit(),
+        [f"the columns {', '.join(DAYS[:7])} and day 7 are read as 1 for yes and 0 for no"],
+    ),
+    "a value that one of two columns has": (
+        ["mood 1", "mood 2"],
+        {"value": "ill"},
+        Category([NOTHING, "bad", "good", "ill"]),
+        ["the columns mood 1 and mood 2 are read as categories with the labels of all columns of"],
+    ),
+    "a value that both have": (
+        ["mood 1", "mood 2"],
+        {"value": "good"},
+        Category([NOTHING, "bad", "good"]),
+        [],
+    ),
+    "yes": (["may", "june"], {"value": "yes"}, Category(["no", "yes"]), []),
+}
+
+
+@pytest.mark.parametrize("case", PATHS)
+def test_columns_of_one_question_are_read_alike_where_it_needs_that(
+    tmp_path: Path, case: str
+) -> None:
+    columns, settings, field, notes = PATHS[case]
+    path = file(tmp_path, **MONTHS, plan=["a", "b"])
+    settings = {"columns": ",".join(columns), **settings}
+    made = ask.named("trend", epsilon=4, data=path, settings=settings)
+    people = made.people(ask.Seed.of(0))
+    made.study(people)
+    assert people.schema.fields[columns[0].replace(" ", "_")] == field
+    shown = [note for note in people.notes if "read as" in note]
+    assert len(shown) == len(notes)
+    for note, start in zip(shown, notes, strict=True):
+        assert note.startswith(start)
+    by_name = ask.learners.trend(columns, value=settings.get("value"))
+    assert ask.Study(by_name, ask.read(path).schema, epsilon=4).learner.parameters
+
+
+def test_the_columns_of_a_path_are_named_where_several_ranges_suit(tmp_path: Path) -> None:
+    made = ask.named("trend", epsilon=4, data=file(tmp_path, **MONTHS))
+    with pytest.raises(
+        ask.InvalidParameter,
+        match=r"^trend: columns: expected the epochs' columns by name, oldest first \(--columns\),"
+        r" as those that suit have several ranges: week 1 1\.5\.\.7, week 2 0\.\.9, week 3 2",
+    ):
+        made.study(made.people(ask.Seed.of(0)))
+
+
 def test_65_codes_stay_numbers_and_the_error_says_what_helps(tmp_path: Path) -> None:
     path = file(tmp_path, c=[str(code) for code in range(65)], name=["a", "b"])
     made = ask.named("frequency", epsilon=4, data=path, settings={"column": "c"})

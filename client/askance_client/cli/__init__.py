@@ -6,5 +6,5 @@ when it runs, so that `--help` is quick.
 
 `device` has the arguments; `making`, `running` and `report` what the commands do; `home` a
 device's folder, `configuration` and `template` its `device.toml`, `members` the users of a
-gateway, `event_log` the events that are logged while it runs.
+gateway, `event_log` the events that are logged while it runs, `wording` questions in plain words.
 """

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 
+from askance_client.cli.wording import level_name, listed, question
 from askance_client.codec import decode_request, decode_study
 from askance_client.errors import AskanceError
 from askance_client.exact_laws import probability
 from askance_client.ledger import Posting, PostingKind
 from askance_client.messages import Request, StudyTerms
-from askance_client.printable import fixed, printable
-from askance_client.queries import Query, QueryKind
-from askance_client.queries.categories import cell_names, signed_cells
-from askance_client.queries.kinds import Kind, Op
-from askance_client.queries.rendering import render
+from askance_client.printable import printable
+from askance_client.queries import Query
+from askance_client.queries.kinds import Op
 from askance_client.service.clock import utc_text
 
 _MOST_LEVELS = 64  # of a randomizer whose likeliest levels are named; the others' are counted
-_MOST_NAMED = 8
 _REMEMBERED = 256  # requests: a gateway's members are asked the same ones
 _UNKNOWN = "not kept (answered before payloads were kept)"
 _EVENTS = {
@@ -46,28 +43,16 @@ def explain(posting: Posting) -> dict[str, object]:
     return entry | {
         "purpose": None if terms is None else printable(terms.purpose),
         "learner": None if terms is None else printable(terms.learner),
-        "question": _UNKNOWN if request is None else question(request.query),
+        **({"question": _UNKNOWN} if request is None else asked(request.query)),
         "answer": charge.symbol.hex() if request is None else answer(request, charge.symbol),
     }
 
 
-def question(query: Query) -> str:
-    """Return a query as a question in plain words; bounds are those of the value itself."""
+def asked(query: Query) -> dict[str, str]:
+    """Return a question in plain words, and its expression where that is more than a field."""
     value = query.expression
-    text = printable(render(value))
-    text = text[1:-1] if text.startswith("(") else text
-    yours = f"your {text}" if value.op == Op.FIELD else text
-    match query.kind:
-        case QueryKind.CATEGORY:
-            return f"Which of {_listed(cell_names(query))} is {yours}?"
-        case QueryKind.SIGNED:
-            return f"Which position of {signed_cells(query)}, with which sign, is {text}?"
-        case QueryKind.VECTOR:
-            return f"Which signs have {query.components} numbers, {_span(query)}: {text}?"
-        case QueryKind.REAL if value.kind != Kind.BOOLEAN:
-            return f"What is {yours}, {_span(query)}?"
-        case _:
-            return f"Yes or no: {text}?"
+    formula = {} if value.op == Op.FIELD else {"formula": printable(repr(value))}
+    return {"question": question(query), **formula}
 
 
 def answer(request: Request, symbol: bytes) -> str:
@@ -86,46 +71,7 @@ def likeliest_levels(request: Request, symbol: bytes) -> str | None:
     chances = [probability(randomizer, level, symbol) for level in range(randomizer.levels)]
     likeliest = [level for level, chance in enumerate(chances) if chance == max(chances)]
     names = [level_name(query, level, randomizer.levels) for level in likeliest]
-    return _listed(tuple(names))
-
-
-def level_name(query: Query, level: int, levels: int) -> str:
-    """Return a level of a randomizer in plain words: the value of the query that it stands for."""
-    match query.kind:
-        case QueryKind.PREDICATE:
-            return ("no", "yes")[level]
-        case QueryKind.CATEGORY:
-            return printable(cell_names(query)[level])
-        case QueryKind.REAL:
-            value = query.low + level * Fraction(query.high - query.low, levels - 1)
-            if value == query.default > query.expression.high:
-                return "no value"
-            return _decimal(value * Fraction(1, 1 << query.frac))
-        case QueryKind.SIGNED:
-            if level == query.high:
-                return "none"
-            return f"{'+-'[level % 2]}1 at {level // 2}"
-        case QueryKind.VECTOR:
-            return "".join("-+"[level >> place & 1] for place in range(query.components))
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = [printable(name) for name in names[:_MOST_NAMED]]
-    if len(names) > _MOST_NAMED:
-        shown.append(f"{len(names) - _MOST_NAMED} more")
-    return ", ".join(shown)
-
-
-def _span(query: Query) -> str:
-    """Format the bounds; those of a number that may be missing lie beyond its own."""
-    inside = query.expression if query.kind == QueryKind.REAL else query
-    ends = max(query.low, inside.low), min(query.high, inside.high)
-    return "from {} to {}".format(*(_decimal(Fraction(end, 1 << query.frac)) for end in ends))
-
-
-def _decimal(value: Fraction) -> str:
-    """Format a number with at most six decimals."""
-    return fixed(value, 6).rstrip("0").rstrip(".")
+    return listed(tuple(names))
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from askance_client.accounting import MAX_NANO_NATS, NANO_NATS_PER_NAT, exp_bounds, format_nats
-from askance_client.cli.explaining import level_name, likeliest_levels, question
+from askance_client.cli.explaining import asked, likeliest_levels
+from askance_client.cli.wording import level_name
 from askance_client.codec import digest_of
 from askance_client.device import Policy
 from askance_client.ledger import SECONDS_PER_DAY, LedgerFile
@@ -52,7 +53,7 @@ def explained_question(request: Request) -> dict[str, Any]:
     query, randomizer = request.query, request.randomizer
     nano_nats = randomizer.loss.nano_nats
     return {
-        "question": question(query),
+        **asked(query),
         "nano_nats": nano_nats,
         "odds": odds(nano_nats),
         "randomizer": randomizer.name,
@@ -195,8 +196,8 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"  ends           {entry['expires']}"
         yield from _state(entry)
         yield from _left(entry)
-    for asked in entry.get("questions", ()):
-        yield from _question(asked)
+    for one in entry.get("questions", ()):
+        yield from _question(one)
 
 
 def _price(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -234,18 +235,20 @@ def _left(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"  all studies    at most {cost(entry['left']['life']['of_nano_nats'])}"
 
 
-def _question(asked: Mapping[str, Any]) -> Iterator[str]:
-    number = f" {asked['request'][:16]}" if "request" in asked else ""
-    yield f"question{number}: {asked['question']}"
-    yield f"  an answer costs {cost(asked['nano_nats'])}"
-    if asked["rounded"]:
+def _question(entry: Mapping[str, Any]) -> Iterator[str]:
+    number = f" {entry['request'][:16]}" if "request" in entry else ""
+    yield f"question{number}: {entry['question']}"
+    if "formula" in entry:
+        yield f"  formula: {entry['formula']}"
+    yield f"  an answer costs {cost(entry['nano_nats'])}"
+    if entry["rounded"]:
         yield "  a number between two of these values is rounded to one of them at random"
-    yield from _chances(asked)
+    yield from _chances(entry)
 
 
-def _chances(asked: Mapping[str, Any]) -> Iterator[str]:
-    rows = [["possible answer", *(f"if {truth}" for truth in asked["truths"])]]
-    for row in asked["answers"]:
+def _chances(entry: Mapping[str, Any]) -> Iterator[str]:
+    rows = [["possible answer", *(f"if {truth}" for truth in entry["truths"])]]
+    for row in entry["answers"]:
         count = f" ({_counted(row['count'])})" if row["count"] > 1 else ""
         rows.append([f"{row['answer']}{count}", *map(percent, row["chances"])])
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]

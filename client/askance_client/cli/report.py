@@ -265,6 +265,8 @@ def _paragraph(entry: dict[str, Any]) -> Iterator[str]:
     for analyst in entry["analysts"]:
         yield f"  signed by {analyst}"
     yield f"  asked     {entry['question']}"
+    if "formula" in entry:
+        yield f"  formula   {entry['formula']}"
     yield f"  answered  {entry['answer']}"
 
 

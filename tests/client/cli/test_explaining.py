@@ -1,14 +1,26 @@
-"""Questions in an owner's own words: bounds of the value, cells by their labels."""
+"""Questions in an owner's own words: bounds of the value, cells by the values that lead to them."""
 
 from __future__ import annotations
 
 import pytest
 
+import askance as ask
 from askance_aggregator import learners
 from askance_aggregator.learners import Learner
-from askance_aggregator.queries import category, predicate, real
-from askance_client.cli.explaining import level_name, question
-from askance_client.queries import Bit, Category, Integer, Query, Real, Schema
+from askance_aggregator.queries import bucketize, category, index_of, predicate, real, where
+from askance_client.cli.explaining import asked
+from askance_client.cli.wording import level_name, question
+from askance_client.queries import (
+    Bit,
+    Bits,
+    Category,
+    Expression,
+    Integer,
+    Op,
+    Query,
+    Real,
+    Schema,
+)
 
 SCHEMA = Schema(
     "people",
@@ -25,33 +37,141 @@ def first(learner: Learner[object]) -> Query:
     return next(learner.bound(SCHEMA).run()).questions[0].query
 
 
+WIDE = Schema(
+    "wide",
+    1,
+    pay=Real(0, 100_000),
+    steps=Integer(0, 1 << 20),
+    word=Bits(248),
+    flags=Bits(40),
+    town=Category(("(missing)", *[f"town {place}" for place in range(30)])),
+)
+RANGE = bucketize(WIDE.pay, [1000, "2500.5", 90_000])
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
         (real(SCHEMA.age), "What is your age, from 17 to 90?"),
         (first(learners.mean(SCHEMA, "age")), "What is your age, from 17 to 90?"),
         (first(learners.mean(SCHEMA, "height")), "What is your height, from 0.5 to 2.5?"),
-        (first(learners.mean(SCHEMA, "smoker")), "Yes or no: smoker?"),
-        (real(SCHEMA.age * 2), "What is age * 2, from 34 to 180?"),
-        (predicate(SCHEMA.smoker == 1), "Yes or no: smoker == 1?"),
-        (predicate(SCHEMA.age > 40), "Yes or no: 40 < age?"),
+        (first(learners.mean(SCHEMA, "smoker")), "Yes or no: your smoker is yes?"),
+        (
+            real(SCHEMA.age * 2),
+            "What is the number, from 34 to 180, that follows from your age?",
+        ),
+        (
+            real(where(SCHEMA.smoker, SCHEMA.age, 100)),
+            "What is your age if your smoker is yes, and 100 if not, from 17 to 100?",
+        ),
+        (predicate(SCHEMA.smoker == 1), "Yes or no: your smoker is yes?"),
+        (predicate(~SCHEMA.smoker), "Yes or no: your smoker is no?"),
+        (predicate(SCHEMA.age > 40), "Yes or no: your age is at least 41?"),
+        (predicate(SCHEMA.age != 40), "Yes or no: your age is at most 39 or at least 41?"),
+        (predicate(SCHEMA.age * SCHEMA.age > 1600), "Yes or no: your age is at least 41?"),
+        (predicate((SCHEMA.age > 40) & (SCHEMA.age <= 45)), "Yes or no: your age is 41 to 45?"),
         (
             predicate((SCHEMA.age > 40) & (SCHEMA.education == "college")),
-            "Yes or no: (40 < age) & (education == 'college')?",
+            "Yes or no: your age is at least 41 and your education is college?",
         ),
+        (
+            predicate((SCHEMA.age > 40) | SCHEMA.smoker | (SCHEMA.education != "college")),
+            "Yes or no: your age is at least 41 or your smoker is yes or your education is school"
+            " or university?",
+        ),
+        (
+            predicate((SCHEMA.age > 40) & (SCHEMA.smoker | (SCHEMA.education == "college"))),
+            "Yes or no, by a rule on your age, smoker and education?",
+        ),
+        (predicate(SCHEMA.age > 100), "Yes or no, by a rule on your age?"),
+        (predicate(WIDE.pay < 1000), "Yes or no: your pay is below 1000?"),
+        (predicate(WIDE.steps <= 9000), "Yes or no: your steps is at most 9000?"),
+        (predicate(WIDE.steps == 9000), "Yes or no: your steps is 9000?"),
+        (predicate(WIDE.steps * 2 <= 9000), "Yes or no, by a rule on your steps?"),
+        (predicate(WIDE.flags[35]), "Yes or no: bit 35 of your flags is yes?"),
+        (predicate(WIDE.town != "town 7"), "Yes or no: your town is not town 7?"),
         (
             category(SCHEMA.education),
             "Which of school, college, university is your education?",
         ),
         (
+            category(RANGE),
+            "Which of below 1000 or no value, 1000 to below 2500.5, 2500.5 to below 90000, at"
+            " least 90000 is your pay?",
+        ),
+        (
+            category(ask.first([WIDE.town == "town 3", WIDE.town == "town 9"])),
+            "Which of town 3 or no value, town 9, any other is your town?",
+        ),
+        (
+            category(index_of(RANGE) * 2),
+            "Which of below 1000 or no value, 1000 to below 2500.5, 2500.5 to below 90000, at"
+            " least 90000 is your pay?",
+        ),
+        (
+            first(learners.heavy_hitters(WIDE, "town", candidates=["town 3", "town 9"])),
+            "Which of town 3, town 9, any other or no value is your town?",
+        ),
+        (
+            first(learners.heavy_hitters(WIDE, "steps", candidates=["7000"])),
+            "Which of 2 groups are you in, by your steps?",
+        ),
+        (
             first(learners.mean_vector(SCHEMA, columns="age")),
-            "Which signs have 2 numbers, from -1 to 1: vector((((age - 17) * 3591/131072) - 1),"
-            " -(((age - 17) * 3591/131072) - 1))?",
+            "Which signs have 2 numbers, from -1 to 1, that follow from your age?",
         ),
     ],
 )
 def test_a_question_is_a_question(query: Query, expected: str) -> None:
     assert question(query) == expected
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in learners.learners()])
+def test_no_question_of_a_learner_has_an_operator_in_it(name: str) -> None:
+    """Its formula is beside it, unless it is a field as it is."""
+    run = learners.find(name).build(None, {}).run()
+    for one in next(run).questions:
+        told = asked(one.query)
+        words = told["question"].rstrip("?").replace("(missing)", "").replace("-", "")
+        assert not set(words) & set("()[]<>=&|~*+?"), words
+        assert len(words) < 400
+        assert ("formula" in told) == (one.query.expression.op != Op.FIELD)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        index_of(bucketize(SCHEMA.age * 3 - 20, [100, 101, 180])),
+        ask.clip(index_of(SCHEMA.education) * 2 - 1, 0, 3),
+        ask.clip(SCHEMA.age - 40, 0, 20),
+    ],
+)
+def test_every_value_is_among_the_words_of_its_own_cell(value: Expression) -> None:
+    query = category(value)
+    (name,) = query.fields_used
+    kind = SCHEMA.fields[name]
+    values = kind.labels if isinstance(kind, Category) else range(17, 91)
+    for given in values:
+        cell = query.evaluate(SCHEMA.encode({name: given}))
+        words = level_name(query, cell, query.cells).removesuffix(" or no value")
+        assert is_in(given, words), (given, words)
+
+
+def is_in(value: str | int, words: str) -> bool:
+    """Read words as a reader would, with no use of what made them."""
+    for part in words.split(" or "):
+        if isinstance(value, str):
+            if part == value:
+                return True
+        elif part.startswith("at most "):
+            if value <= int(part.removeprefix("at most ")):
+                return True
+        elif part.startswith("at least "):
+            if value >= int(part.removeprefix("at least ")):
+                return True
+        elif int(part.split(" to ")[0]) <= value <= int(part.split(" to ")[-1]):
+            return True
+    return False
 
 
 def test_a_level_beyond_a_number_s_bounds_is_that_of_no_value() -> None:

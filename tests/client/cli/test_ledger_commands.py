@@ -135,7 +135,7 @@ def test_history_says_in_plain_words_what_was_asked_and_answered(
 ) -> None:
     _, history, _ = run("history", str(folder))
     assert [entry["question"] for entry in history["entries"]] == [
-        "Yes or no: smoker == 1?",
+        "Yes or no: your smoker is yes?",
         "Which of red, green, blue is your colour?",
         "What is your height, from 0 to 4?",
     ]
@@ -151,7 +151,7 @@ def test_history_says_in_plain_words_what_was_asked_and_answered(
     assert [entry["sequence"] for entry in history["entries"]] == [1, 2, 3]
     assert main(["history", str(folder)]) == 0
     text = capsys.readouterr().out
-    assert "asked     Yes or no: smoker == 1?" in text
+    assert "asked     Yes or no: your smoker is yes?" in text
     assert "to learn \\x1b[2Jwho smokes (frequency)" in text
     assert "\x1b" not in text
 

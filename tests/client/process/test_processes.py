@@ -17,7 +17,7 @@ from askance_aggregator.store import SqliteStore
 from askance_client.cli.home import DeviceHome
 from askance_client.cli.running import _until_signalled
 from askance_client.ledger import Posting
-from askance_client.service import system_now_s
+from askance_client.service.clock import system_now_s
 from tests.client.process.conftest import make_folder
 from tests.ports import free_port
 
@@ -113,7 +113,7 @@ def test_each_member_answers_for_itself_in_one_check_in(aggregator: Any, folder:
     entries = folder.run("history")[1]["entries"]
     assert {entry["member"] for entry in entries} == set("abcde")
     assert {(entry["question"], entry["purpose"], entry["learner"]) for entry in entries} == {
-        ("Yes or no: smokes == 1?", "to be tested", "test")
+        ("Yes or no: your smokes is yes?", "to be tested", "test")
     }
     assert {entry["answer"] for entry in entries} <= {"yes (randomized)", "no (randomized)"}
 

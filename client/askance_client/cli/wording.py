@@ -1,0 +1,222 @@
+"""Questions in plain words, each of which follows from the expression that a device evaluates.
+
+Where a value depends on one part of the record, it is evaluated on all values of that part, and is
+told by those that lead to it. Of a number with many values these are one between any two
+neighbouring constants, if the number is compared with constants only: there nothing can change.
+Where it depends on more, the parts and the number of possible answers are named.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from askance_client.printable import fixed, printable
+from askance_client.queries import Expression, Query, QueryKind
+from askance_client.queries.categories import cell_names, signed_cells
+from askance_client.queries.evaluate import compile_expression
+from askance_client.queries.kinds import Kind, Op
+from askance_client.queries.limits import WORD
+from askance_client.queries.program import postorder
+
+_MOST_NAMED = 8
+_MOST_TRIED = 1024  # values of a part of the record; a category has no more labels
+_REMEMBERED = 256  # expressions: a table asks for each level's name
+_OTHER, _NONE, _NEVER = "any other", "no value", ", which no value has"
+_COMPARED = (Op.LESS, Op.LESS_EQUAL, Op.EQUAL)
+_JOINED = {Op.AND: " and ", Op.OR: " or "}
+
+Spans = list[tuple[int, int]]
+"""Values first .. stop - 1 each, in ascending order."""
+
+
+def question(query: Query) -> str:
+    """Return a query as a question in plain words; bounds are those of the value itself."""
+    value, span = query.expression, _span(query)
+    yours = f"your {listed(query.compiled.names, ' and ')}"
+    match query.kind:
+        case QueryKind.CATEGORY if (names := _cell_words(query)) is not None:
+            named = [name for name in names if not name.endswith(_NEVER)]
+            named.sort(key=lambda name: name.startswith((_OTHER, _NONE)))
+            return f"Which of {listed(tuple(named))} is {_part_text(_parts(value)[0])}?"
+        case QueryKind.CATEGORY:
+            return f"Which of {query.cells:,} groups are you in, by {yours}?"
+        case QueryKind.SIGNED:
+            return (
+                f"Which of {signed_cells(query):,} positions, and which sign, follow from {yours}?"
+            )
+        case QueryKind.VECTOR:
+            return (
+                f"Which signs have {query.components:,} numbers, {span}, that follow from {yours}?"
+            )
+        case QueryKind.REAL if value.op == Op.FIELD and value.kind != Kind.BOOLEAN:
+            return f"What is {yours}, {span}?"
+        case QueryKind.REAL if value.op == Op.WHERE and (said := _chosen(value)) is not None:
+            return f"What is {said}, {span}?"
+        case QueryKind.REAL if value.kind != Kind.BOOLEAN:
+            return f"What is the number, {span}, that follows from {yours}?"
+    said = _clause(value)
+    return f"Yes or no, by a rule on {yours}?" if said is None else f"Yes or no: {said}?"
+
+
+def level_name(query: Query, level: int, levels: int) -> str:
+    """Return a level of a randomizer in plain words: the value of the query that it stands for."""
+    match query.kind:
+        case QueryKind.PREDICATE:
+            return ("no", "yes")[level]
+        case QueryKind.CATEGORY:
+            return printable((_cell_words(query) or cell_names(query))[level])
+        case QueryKind.REAL:
+            value = query.low + level * Fraction(query.high - query.low, levels - 1)
+            if value == query.default > query.expression.high:
+                return _NONE
+            return _decimal(value, query.frac)
+        case QueryKind.SIGNED:
+            if level == query.high:
+                return "none"
+            return f"{'+-'[level % 2]}1 at {level // 2}"
+        case QueryKind.VECTOR:
+            return "".join("-+"[level >> place & 1] for place in range(query.components))
+
+
+def listed(names: tuple[str, ...], last: str = ", ") -> str:
+    """Return names with commas; of many the first ones, and the number of the others."""
+    shown = [printable(name) for name in names[:_MOST_NAMED]]
+    if len(names) > _MOST_NAMED:
+        shown.append(f"{len(names) - _MOST_NAMED} more")
+    return last.join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def _parts(value: Expression) -> list[Expression]:
+    """Return the parts of a record that a value depends on: fields, and single bits of them."""
+    nodes = postorder(value)
+    asked = [arg for node in nodes if node.op != Op.COMPONENT for arg in node.args]
+    found = [node for node in (*asked, value) if node.op in (Op.FIELD, Op.COMPONENT)]
+    return [*{node.digest: node for node in found}.values()]
+
+
+def _part_text(part: Expression) -> str:
+    if part.op == Op.COMPONENT:
+        return f"bit {part.constants[0]} of your {printable(part.args[0].name)}"
+    return f"your {printable(part.name)}"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _outcomes(value: Expression) -> dict[int, Spans] | None:
+    """Return by result the values of the only part that lead to it; None: they are not known."""
+    parts = _parts(value)
+    starts = _starts(value, parts[0]) if len(parts) == 1 else None
+    if starts is None:
+        return None
+    found: dict[int, Spans] = {}
+    run = compile_expression(value).run
+    for first, stop in zip(starts, [*starts[1:], parts[0].high + 1], strict=True):
+        spans = found.setdefault(run([_slot(parts[0], first)]), [])
+        if spans and spans[-1][1] == first:
+            first = spans.pop()[0]
+        spans.append((first, stop))
+    return found
+
+
+def _slot(part: Expression, value: int) -> int | tuple[int, ...]:
+    """Return what the evaluation reads of a record whose part is this."""
+    if part.op == Op.FIELD:
+        return value
+    place, words = part.constants[0], [0] * (-(-part.args[0].width // WORD))
+    words[place // WORD] = value << place % WORD
+    return tuple(words)
+
+
+def _starts(value: Expression, part: Expression) -> list[int] | None:
+    """Return values, rising, between which a result does not change; None: they are not known."""
+    if part.kind == Kind.BITS:
+        return None
+    if part.high - part.low < _MOST_TRIED:
+        return [*range(part.low, part.high + 1)]
+    found = {part.low}
+    for node in postorder(value):
+        if all(arg.digest != part.digest for arg in node.args):
+            continue
+        constant = next((arg for arg in node.args if arg.op == Op.CONSTANT), node)
+        if node.op != Op.BUCKETIZE and (node.op not in _COMPARED or constant is node):
+            return None
+        for edge in constant.constants:
+            below = (edge << part.frac) >> constant.grid
+            found |= {below, below + 1}
+    return sorted(each for each in found if part.low <= each <= part.high)
+
+
+def _values_text(part: Expression, spans: Spans) -> str | None:
+    """Return values of a part with "or" between them; None: they are too many, or there is none."""
+    names = [name for span in spans for name in _span_names(part, *span)]
+    return " or ".join(names) if 1 <= len(names) <= _MOST_NAMED else None
+
+
+def _span_names(part: Expression, first: int, stop: int) -> list[str]:
+    """Return the names of the values first .. stop - 1; beyond its ends a number is clamped."""
+    if part.kind == Kind.BOOLEAN:
+        return [("no", "yes")[value] for value in range(first, stop)]
+    if part.labels is not None:
+        return [printable(label) for label in part.labels[first:stop]]
+    one, last, end = (_decimal(each, part.frac) for each in (first, stop - 1, stop))
+    if first == part.low:
+        return [f"below {end}" if part.frac else f"at most {last}"]
+    if stop > part.high:
+        return [f"at least {one}"]
+    between = f"{one} to below {end}" if part.frac else f"{one} to {last}"
+    return [one if stop - first == 1 else between]
+
+
+def _cell_words(query: Query) -> tuple[str, ...] | None:
+    """Return the values that lead to each cell; None: they are not known."""
+    if query.expression.op == Op.FIELD and query.expression.labels is not None:
+        return query.expression.labels
+    found = _outcomes(query.expression)
+    if found is None:
+        return None
+    (part,) = _parts(query.expression)
+    names = []
+    for cell in range(query.cells):
+        spans = found.get(cell, [])
+        words = [_values_text(part, spans) or _OTHER] if spans else []
+        names.append(" or ".join(words + [_NONE] * (cell == query.default)) or f"{cell}{_NEVER}")
+    return tuple(names) if len({*names}) == len(names) else None
+
+
+def _clause(value: Expression) -> str | None:
+    """Return a condition in words; None: it is neither of one part nor joined from such ones."""
+    found = _outcomes(value)
+    if found is None and value.op in _JOINED:
+        said = [
+            _clause(arg) if arg.op == value.op or arg.op not in _JOINED else None
+            for arg in value.args
+        ]
+        return None if None in said else _JOINED[value.op].join(filter(None, said))
+    if found is None or len(found) < 2:
+        return None
+    (part,) = _parts(value)
+    yes, no = (_values_text(part, found[result]) for result in (1, 0))
+    told = yes if yes is not None or no is None else f"not {no}"
+    return None if told is None else f"{_part_text(part)} is {told}"
+
+
+def _chosen(value: Expression) -> str | None:
+    """Return a field under a condition, and the number that stands for it elsewhere."""
+    condition, field, other = value.args
+    said = _clause(condition)
+    if said is None or field.op != Op.FIELD or other.op != Op.CONSTANT:
+        return None
+    number = _decimal(other.constants[0], other.grid)
+    return f"{_part_text(field)} if {said}, and {number} if not"
+
+
+def _span(query: Query) -> str:
+    """Format the bounds; those of a number that may be missing lie beyond its own."""
+    inside = query.expression if query.kind == QueryKind.REAL else query
+    ends = max(query.low, inside.low), min(query.high, inside.high)
+    return "from {} to {}".format(*(_decimal(end, query.frac) for end in ends))
+
+
+def _decimal(mantissa: int | Fraction, frac: int) -> str:
+    """Format a number over 2^frac with at most six decimals."""
+    return fixed(Fraction(mantissa, 1 << frac), 6).rstrip("0").rstrip(".")

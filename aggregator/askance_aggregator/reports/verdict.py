@@ -31,6 +31,7 @@ _ROUNDING = 1e-12  # of sums of floats; an interval of exact answers has no widt
 _FAR = 0.5  # of the way from the guess to exact answers
 _MOST_NAMED = 3  # of what is not covered; of more there is the number
 _QUARTERS = 4  # ranges, or more, that the intervals of a number's shares should tell apart
+_WHOLE_FROM = 1000  # ends of bounds are shown whole
 _CONSTANT_MODEL = (
     "No better than guessing: the model is a constant, for so few users at this epsilon can tell"
     " no more."
@@ -458,7 +459,7 @@ def _compared(verdict: ResultVerdict) -> str:
     if first.reach is None:
         return f"{_placed(verdict)}{_by_measure(verdict)}{_summarized(verdict)}."
     if verdict.presentation.null is not None:
-        return ""
+        return _beside_null(verdict)
     return f"{_estimates_compared(verdict)}{_summarized(verdict)}."
 
 
@@ -467,6 +468,14 @@ def _unknown(verdict: ResultVerdict) -> str:
         why = next(one.summary for one in verdict.assessments if one.error is None)
         return f"Not judged: {why or _NO_TARGET}."
     return f"Error {_text(verdict, verdict.error)}; the error of a constant guess is not known."
+
+
+def _beside_null(verdict: ResultVerdict) -> str:
+    """State the error beside a constant guess's; what the estimate is told from is said before."""
+    if verdict.error is None or verdict.baseline is None:
+        return ""
+    error, guess = (_text(verdict, number) for number in (verdict.error, verdict.baseline))
+    return f"Error {error}; of a constant guess {guess}{_summarized(verdict)}."
 
 
 def _estimates_compared(verdict: ResultVerdict) -> str:
@@ -563,7 +572,11 @@ def _span(ends: tuple[float, float]) -> str:
 
 
 def _end(number: float) -> str:
-    return f"{number:,.0f}" if number == round(number) else f"{number:.6g}"
+    return (
+        f"{number:,.0f}"
+        if number == round(number) or abs(number) >= _WHOLE_FROM
+        else f"{number:.4g}"
+    )
 
 
 def _r_squared(number: float) -> str:

@@ -26,7 +26,7 @@ from askance_aggregator.learners.assessments import Assessment
 from askance_aggregator.learners.encodings import has_missing_cell
 from askance_aggregator.learners.hypotheses import with_column_names
 from askance_aggregator.learners.missing import leaves_out_missing, of_complete_cases
-from askance_aggregator.names import ColumnNames, names_of, subject_json, unknown_name
+from askance_aggregator.names import ColumnNames, names_in, names_of, subject_json, unknown_name
 from askance_aggregator.reports.figures import risk_notes
 from askance_aggregator.reports.html import html_of, line_of
 from askance_aggregator.reports.outcomes import simulation_report
@@ -196,7 +196,8 @@ class Simulation:
     @property
     def _chosen(self) -> list[str]:
         """Notes on the groups and the columns of a file that were chosen, and not named."""
-        learner, columns = self.study.learner, self.settings.get("columns")
+        learner = self.study.learner
+        columns = ", ".join(names_in(self.settings.get("columns", "")))
         fewer = f"chosen: {columns}, as many as users and epsilon allow; name others by --columns"
         notes = [learner.compared]
         if self.trials[0].population.column_types:

@@ -200,6 +200,8 @@ def _check_names(people: Summarized, named: Mapping[str, Collection[str]]) -> No
 def _nothing_left(path: Path | str, left_out: Mapping[str, str]) -> InvalidRecord:
     shown = [f"{column}: {why}" for column, why in list(left_out.items())[:_SHOWN]]
     more = f"; and {len(left_out) - _SHOWN:,} more" if len(left_out) > _SHOWN else ""
+    if any("different texts" in why for why in left_out.values()):
+        more += "; keep=[COLUMN] reads one without a list"
     return InvalidRecord(
         f"{path}: expected a column of numbers, or of 2 to {_MAX_LABELS:,} different"
         f" texts, got none: {'; '.join(shown)}{more}"

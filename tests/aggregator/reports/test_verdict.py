@@ -157,7 +157,7 @@ CORRELATION = "the correlation"
         (
             *(EstimateRow("c", 0.5, -1.0, 1.0), 1.0, 0.8, UNIT),
             "The correlation cannot be told from 0 at this size: its interval is all that is"
-            " possible.",
+            " possible. Error 0.1; of a constant guess 0.1.",
         ),
         (
             *(EstimateRow("c", 0.5, -1.0, 1.0), 1.0, None, UNIT),
@@ -167,12 +167,14 @@ CORRELATION = "the correlation"
         (
             *(EstimateRow("c", 0.1, -0.2, 0.4), 0.42, 0.05, UNIT),
             "The interval (95 %) contains the true value. The correlation cannot be told from 0 at"
-            " this size (p <= 0.42): the true value, 0.05, is less than the half width.",
+            " this size (p <= 0.42): the true value, 0.05, is less than the half width."
+            " Error 0.1; of a constant guess 0.1.",
         ),
         (
             *(EstimateRow("c", 0.1, -0.2, 0.4), 0.42, 0.39, UNIT),
             "The interval (95 %) contains the true value. The correlation cannot be told from 0 at"
-            " this size (p <= 0.42): its interval holds 0.",
+            " this size (p <= 0.42): its interval holds 0."
+            " Error 0.1; of a constant guess 0.1.",
         ),
         (
             *(EstimateRow("c", 0.1, -0.2, 0.4), None, None, UNIT),
@@ -182,7 +184,7 @@ CORRELATION = "the correlation"
         (
             *(EstimateRow("c", 0.3, 0.2, 0.4), 0.003, 0.25, UNIT),
             "The interval (95 %) contains the true value. The correlation differs from 0"
-            " (p <= 0.003).",
+            " (p <= 0.003). Error 0.1; of a constant guess 0.1.",
         ),
         (
             *(EstimateRow("c", 0.3, -0.1, 0.7), 0.04, None, UNIT),
@@ -230,7 +232,7 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
             ),
             "The interval (95 %, asymptotic) contains the true value. The correlation differs from"
             " 0 (p = 0.003, asymptotic). So many users find an effect of 0.084 with a chance of"
-            " about 80 %.",
+            " about 80 %. Error 0.1; of a constant guess 0.3.",
         ),
         (
             *(

@@ -44,8 +44,9 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
         if name not in fits:
             raise InvalidParameter(f"{learner}: columns: {unknown_column(name, fits)}")
     if not 1 <= len(names) <= MAX_NUMBERS:
+        got = f"none, and {len(names)} suit" if columns is None else len(names)
         raise InvalidParameter(
-            f"{learner}: expected 1 to {MAX_NUMBERS} columns of numbers, found {len(names)}"
+            f"{learner}: columns: expected 1 to {MAX_NUMBERS} columns of numbers, got {got}"
         )
     return some_fields(schema, names)
 

@@ -32,6 +32,7 @@ _FAR = 0.5  # of the way from the guess to exact answers
 _MOST_NAMED = 3  # of what is not covered; of more there is the number
 _QUARTERS = 4  # ranges, or more, that the intervals of a number's shares should tell apart
 _WHOLE_FROM = 1000  # ends of bounds are shown whole
+_TOO_FEW = "Measured on too few rows to be told from guessing: "
 _CONSTANT_MODEL = (
     "No better than guessing: the model is a constant, for so few users at this epsilon can tell"
     " no more."
@@ -246,6 +247,12 @@ class ResultVerdict:
         if self.placement not in (Placement.NO_BETTER, Placement.FAR) or self.lying:
             return False
         return not self.exact_are_no_better
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Return whether the rows are too few to tell any error from the guess's."""
+        baseline = self.baseline
+        return baseline is not None and 0 < baseline <= self.assessments[0].margin
 
     @property
     def exact_are_no_better(self) -> bool:
@@ -501,7 +508,7 @@ def _estimates_compared(verdict: ResultVerdict) -> str:
 
 def _placed(verdict: ResultVerdict) -> str:
     return {
-        Placement.NO_BETTER: "No better than guessing: ",
+        Placement.NO_BETTER: _TOO_FEW if verdict.is_unmeasured else "No better than guessing: ",
         Placement.FAR: "Better than guessing, but nearer to that than to exact answers: ",
     }.get(verdict.placement, "Better than guessing: ")
 
@@ -524,7 +531,7 @@ def _by_measure(verdict: ResultVerdict) -> str:
             told = f"error {own}; guessing {guess}"
     if exact is None:
         return told
-    if verdict.exact_are_no_better:
+    if verdict.exact_are_no_better and not verdict.is_unmeasured:
         return (
             f"{told}; exact answers are no better ({exact}): other columns or another learner could"
             " be"

@@ -123,8 +123,8 @@ def infer(
     column_types = {column: left_out.get(column) or read.types[column] for column in header}
     open_ones = [
         column
-        for column in sorted(keep)
-        if column in in_order and column not in (*labels, *categories, *people.declared)
+        for column in in_order
+        if column in keep and column not in (*labels, *categories, *people.declared)
     ]
     others = {
         column: other

@@ -292,6 +292,8 @@ LEFT, WRONG, OTHER = Measure.UNEXPLAINED, Measure.LABELS, Measure.OTHER
          " answers: R^2 0.10; guessing 0.00; exact answers 0.80."),
         (*(LEFT, 12000.0, 1.0, 0.2, 0.01), "No better than guessing: R^2 -1.2e+04; guessing 0.00;"
          " exact answers 0.80."),
+        (*(WRONG, 0.0, 0.167, 0.0, 0.31), "Measured on too few rows to be told from guessing: 0 %"
+         " of the labels are wrong; guessing 16.7 %; exact answers 0 %."),
         (*(WRONG, 0.23, 0.237, 0.18, 0.01), "No better than guessing: 23 % of the labels are wrong;"
          " guessing 23.7 %; exact answers 18 %."),
         (*(WRONG, 0.241, 0.237, 0.236, 0.01), "No better than guessing: 24.1 % of the labels are"

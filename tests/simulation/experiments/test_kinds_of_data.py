@@ -259,6 +259,12 @@ ODD: dict[str, Kind] = {
         {"column": "1"},
         ("mean of 1, 1,200 users", "true 6.000"),
     ),
+    "more numbers than clusters are sought in": Kind(
+        shipped("breast_cancer", "benign"),
+        "k_means",
+        {},
+        ("refused: k-means: columns: expected 1 to 16 columns of numbers, got none, and 31 suit",),
+    ),
     "one income that widens the bounds": Kind(
         scattered(3000, incomes),
         "mean",

@@ -26,6 +26,7 @@ _SCHEMA_VERSION = 39  # Grafana 10.1 and later migrate from it
 _WIDTH = 24  # columns of a dashboard
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _THIS = '{instance=~"$instance"}'
+_VALVE = "askance_valve_process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,12 @@ PANELS = (
             Panel(
                 "Descriptors in use, share of the limit",
                 "percentunit",
-                (Curve(f"process_open_fds{_THIS} / process_max_fds{_THIS}"),),
+                (
+                    Curve(f"process_open_fds{_THIS} / process_max_fds{_THIS}"),
+                    Curve(
+                        f"{_VALVE}_open_fds{_THIS} / {_VALVE}_max_fds{_THIS}", "{{instance}}, valve"
+                    ),
+                ),
             ),
             Panel(
                 "Ends of studies not delivered to a webhook, by state",
@@ -362,7 +368,8 @@ ALERTS = (
     ),
     Alert(
         "AskanceDescriptorsShort",
-        "process_open_fds / process_max_fds > 0.8 and on (instance) askance_devices >= 0",
+        "process_open_fds / process_max_fds > 0.8 and on (instance) askance_devices >= 0"
+        f" or {_VALVE}_open_fds / {_VALVE}_max_fds > 0.8",
         5,
         "warning",
         "{{ $labels.instance }} has {{ $value | humanizePercentage }} of its descriptors open",

@@ -336,6 +336,17 @@ def test_each_alert_fires_on_its_cause_alone(tmp_path: Path) -> None:
 
 
 @needs_prometheus
+def test_descriptors_of_the_valve_are_watched(tmp_path: Path) -> None:
+    """Its connections have two each, those of the service one: the valve runs short first."""
+    series = {
+        **CALM,
+        'askance_valve_process_open_fds{instance="a"}': "900x200",
+        'askance_valve_process_max_fds{instance="a"}': "1000x200",
+    }
+    assert report(tmp_path, [(series, ["AskanceDescriptorsShort"])]) == ""
+
+
+@needs_prometheus
 def test_no_alert_fires_on_an_aggregator_in_order(tmp_path: Path) -> None:
     assert report(tmp_path, [(CALM, [])]) == ""
     assert report(tmp_path, [(CALM, ["AskanceDown"])])

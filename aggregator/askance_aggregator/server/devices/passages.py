@@ -28,6 +28,7 @@ from askance_aggregator.server.outer.valve import (
     GONE,
     OPENED,
     READY,
+    REFUSE,
     REPORT,
     Passage,
     ValveSettings,
@@ -72,6 +73,7 @@ class Passages:
     """
 
     def __init__(self, listening: socket.socket, settings: ValveSettings) -> None:
+        self.port: int = listening.getsockname()[1]
         self._listening = listening
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="askance-")
@@ -90,11 +92,6 @@ class Passages:
         return Path(self._folder.name) / "devices"
 
     @property
-    def port(self) -> int:
-        """The port at which it listens."""
-        return int(self._listening.getsockname()[1])
-
-    @property
     def pid(self) -> int:
         """The number of the process that runs now, or ran last."""
         return self._process.pid
@@ -104,6 +101,14 @@ class Passages:
         self._process = self._started()
         self._thread = threading.Thread(target=self._run, name="askance-valve", daemon=True)
         self._thread.start()
+
+    def refuse(self) -> None:
+        """Accept no connection from now on; those that are there go on until `stop`."""
+        self._stopping = True
+        with self._lock:
+            self._unsent += COMMAND.pack(REFUSE, 0, 0)
+            self._flush()
+        self._listening.close()
 
     def stop(self) -> None:
         """End the process and all connections."""
@@ -215,7 +220,8 @@ class Passages:
                     if self._stopping:  # what `stop` has closed was the one before it
                         self._control.close()
                     break
-                except (OSError, StoreError) as error:  # no memory or descriptor: tried again
+                # No memory or descriptor: tried again, unless what listens was closed.
+                except (OSError, StoreError, ValueError) as error:
                     _LOG.error("the valve was not started", exc_info=error)
 
     def _hear(self) -> None:

@@ -165,6 +165,15 @@ class AggregatorServer:
         return ServiceFleet(self._hub, self._store, self._loop)
 
     @property
+    def valve_pid(self) -> int:
+        """The number of the valve's process, which runs now or ran last.
+
+        Raises:
+          AttributeError: connections are not guarded, so there is none.
+        """
+        return self._passages.pid
+
+    @property
     def running(self) -> bool:
         """True if the service still runs; False after `stop` or after a failure."""
         return self._thread.is_alive()
@@ -314,6 +323,7 @@ class AggregatorServer:
                 task.cancel()
             if guard is not None:
                 await self._loop.run_in_executor(executor, guard.stop)
+                self._passages.refuse()
             # Together: while what has arrived is committed, no new call is taken.
             grace_s = self._settings.stop_grace_s
             await asyncio.gather(self._hub.stop(), *(one.stop(grace_s) for one in servers))

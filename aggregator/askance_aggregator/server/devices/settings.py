@@ -24,7 +24,6 @@ _KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
 # until their handlers have: what clients keep to is half of it.
 _CONNECTION_STREAMS = 2 * STREAMS_PER_CONNECTION
-_SETTLED_S = 3.0
 _FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 
@@ -69,6 +68,10 @@ class Settings:
     handshake_s: Annotated[
         float, Key("for the TLS and HTTP/2 handshakes of a connection", fixed=True)
     ] = 10.0
+    settled_s: Annotated[
+        float,
+        Key("for a device's connection to acknowledge HTTP/2 settings, one round trip", fixed=True),
+    ] = 3.0
     first_message_s: Annotated[float, "for the first message of a call, after its credentials"] = (
         5.0
     )
@@ -95,14 +98,11 @@ class Settings:
         )
         if least < 1:
             raise InvalidParameter(f"settings: expected limits of 1 or more, found {least}")
-        shortest = min(self.handshake_s, self.first_message_s, self.idle_s, self.age_s)
+        shortest = min(
+            self.handshake_s, self.settled_s, self.first_message_s, self.idle_s, self.age_s
+        )
         if shortest <= 0 or self.stop_grace_s < 0:
             raise InvalidParameter("settings: expected times above 0 s")
-
-    @property
-    def settled_s(self) -> float:
-        """Seconds in which the peer of a guarded connection acknowledges gRPC's settings."""
-        return min(self.handshake_s, _SETTLED_S)
 
     def server_options(self) -> list[tuple[str, int]]:
         """The options of the gRPC server."""

@@ -39,8 +39,9 @@ from askance_aggregator.server.outer.addresses import IpAddress, read_ip
 
 COMMAND = struct.Struct("=BQQ")
 """Of the service: a kind, the number of a connection, and a value."""
-CREDIT, DEVICE, GATEWAY, END = 1, 2, 3, 4
-"""Kinds: bytes that a call brought; the number of the proven holder, twice; an end at once."""
+CREDIT, DEVICE, GATEWAY, END, REFUSE = 1, 2, 3, 4, 5
+"""Kinds: bytes that a call brought; the number of the proven holder, twice; an end at once; and, of
+none, that no connection is taken any more."""
 REPORT = struct.Struct("=BQQ16sH")
 """Of the valve: a kind, the number of a connection, bytes, an IPv6 address, and a port."""
 OPENED, RECEIVED, GONE = 1, 2, 3
@@ -247,6 +248,11 @@ class _Caller(asyncio.BufferedProtocol):
         if self._service is not None:
             self._service.close()
 
+    @property
+    def is_passed_on(self) -> bool:
+        """Return whether the service has taken the connection."""
+        return self._service is not None
+
     def credit(self, size: int) -> None:
         """Let so many more bytes be passed on: a call has brought as many."""
         self._credit += size
@@ -311,6 +317,8 @@ class _Caller(asyncio.BufferedProtocol):
                     lambda: _Service(self), sock=connection
                 )
                 break
+            if self._valve.refuses:
+                self._transport.abort()
             await asyncio.sleep(_AGAIN_S)
         else:
             return
@@ -360,8 +368,10 @@ class Valve(asyncio.Protocol):
 
     def __init__(self, inner: str, settings: ValveSettings) -> None:
         self.loop = asyncio.get_running_loop()
+        self.server: asyncio.Server
         self.settings = settings
         self.room = memoryview(bytearray(_CHUNK))
+        self.refuses = False
         self.changed: set[_Caller] = set()
         self.passages: dict[_Caller, Passage] = {}
         self._inner = inner
@@ -374,8 +384,8 @@ class Valve(asyncio.Protocol):
         self._control: asyncio.Transport
 
     def add(self, caller: _Caller, address: IpAddress, port: int) -> bool:
-        """Take a connection up; False: there are as many as there may be."""
-        if len(self._callers) >= self.settings.connections:
+        """Take a connection up; False: there are as many as there may be, or none any more."""
+        if self.refuses or len(self._callers) >= self.settings.connections:
             return False
         passage = Passage(next(self._numbers), address, port)
         self.passages[caller] = passage
@@ -433,6 +443,8 @@ class Valve(asyncio.Protocol):
         whole = len(data) - len(data) % COMMAND.size
         self._waiting = data[whole:]
         for kind, number, value in COMMAND.iter_unpack(data[:whole]):
+            if kind == REFUSE:
+                self._refuse()
             caller = self._callers.get(number)
             if caller is None:
                 continue
@@ -442,6 +454,14 @@ class Valve(asyncio.Protocol):
                 caller.end()
             else:
                 self._prove(caller, (kind == GATEWAY, value))
+
+    def _refuse(self) -> None:
+        """Take no connection any more; those that the service has go on."""
+        self.refuses = True
+        self.server.close()
+        for caller in list(self._callers.values()):
+            if not caller.is_passed_on:
+                caller.end()
 
     def _prove(self, caller: _Caller, holder: tuple[bool, int]) -> None:
         if caller.holder == holder:
@@ -500,11 +520,11 @@ async def serve(
         unread_ms = round(settings.unread_s * 1_000)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
     # asyncio listens anew, by default with a backlog of 100: many call at once after a restart.
-    server = await loop.create_server(
+    valve.server = await loop.create_server(
         lambda: _Caller(valve), sock=listening, backlog=socket.SOMAXCONN
     )
     await loop.create_unix_connection(lambda: valve, sock=control)
-    await server.serve_forever()
+    await loop.create_future()  # its control's end ends the process
 
 
 def main() -> int:

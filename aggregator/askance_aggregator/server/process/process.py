@@ -82,6 +82,7 @@ _LOOK_EVERY_S = 1.0
 _CERTIFICATE_DAYS = 30  # before its end an operator is warned
 _COLLECTION_S = 5.0  # for the step of a deletion that is under way; the rest at the next start
 _ANALYSTS_THREADS = 4  # analysts' calls that wait for the disk at one time
+_VALVE = "askance_valve"  # before the names of its process's metrics
 _PLANNING_THREADS = 2  # studies that are planned at one time; each keeps a processor busy
 
 _LOG = logger(__name__)
@@ -129,6 +130,7 @@ class _Base:
     """
 
     store: Store
+    registry: CollectorRegistry
     observer: PrometheusObserver
     health: Health
     failures: Failures
@@ -162,7 +164,7 @@ class _Base:
         _show_certificate(tls, observer, now_s)
         page = _metrics_page(configuration, registry, health, held)
         outer = None if tls is None else OpenAddress(configuration, tls, held)
-        return cls(store, observer, health, failures, page, outer)
+        return cls(store, registry, observer, health, failures, page, outer)
 
 
 def serve(
@@ -211,6 +213,7 @@ def serve(
         beside.announce(server, address)
         resumed = beside.resume(server, address)
         if outer is not None:
+            ProcessCollector(_VALVE, lambda: server.valve_pid, registry=base.registry)
             outer.start()
         held.callback(_leave, store)  # first of all: the devices are about to be another replica's
         devices_port = None if outer is None else server.port

@@ -468,7 +468,7 @@ def test_a_peer_that_does_not_acknowledge_settings_is_hung_up_on(
     store: SqliteStore, acknowledged: bool
 ) -> None:
     """Until it does, gRPC keeps no limit on header lists: 12,000 fields reached the handler."""
-    settings = Settings(handshake_s=3.0, guard=ConnectionLimits())
+    settings = Settings(settled_s=2.0, guard=ConnectionLimits())
     with AggregatorServer.start(store, settings=settings) as server:
         caller = dial(server.port, "127.0.0.1")
         caller.settimeout(20)  # of its own gRPC hangs up after 60 s

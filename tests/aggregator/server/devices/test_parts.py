@@ -268,6 +268,7 @@ class TestOptions:
             {"first_message_s": 0.0},
             {"max_connections": 0},
             {"handshake_s": 0.0},
+            {"settled_s": 0.0},
             {"idle_s": 0.0},
             {"age_s": 0.0},
             {"retry_ms": 0},

@@ -173,6 +173,12 @@ def test_every_limit_on_connections_reaches_grpc() -> None:
     assert options["grpc.max_connection_age_grace_ms"] == 2**31 - 1
 
 
+def test_devices_behind_slow_lines_are_waited_for() -> None:
+    """A device whose round trip took more than 3 s was hung up on, each time."""
+    guarded = Settings(settled_s=8.0, guard=ConnectionLimits())
+    assert dict(guarded.server_options())["grpc.http2.settings_timeout"] == 8_000
+
+
 def test_silent_streams_without_credentials_lock_out_no_device(
     world: World, store: SqliteStore, run: Run
 ) -> None:

@@ -226,6 +226,31 @@ def test_a_valve_that_has_ended_is_started_again() -> None:
         assert second.number in known
 
 
+def ended(caller: socket.socket) -> bool:
+    """Return whether a connection has ended, in 5 s."""
+    caller.settimeout(5)
+    with suppress(ConnectionResetError):
+        return caller.recv(1) == b""
+    return True
+
+
+def test_a_service_that_stops_has_no_new_callers_and_ends_its_calls() -> None:
+    """New callers waited for a second for a service that was about to end."""
+    with valve(ValveSettings(PACES)) as reached:
+        caller, taken, _ = reached.sent(b"call")
+        assert read_until_quiet(taken) == b"call"
+        silent, late = reached.dial(), reached.dial()
+        reached.service.close()
+        late.sendall(b"call")
+        reached.passages.refuse()
+        assert ended(silent)
+        assert ended(late)
+        with pytest.raises(ConnectionRefusedError):
+            reached.dial()
+        taken.sendall(b"answer")
+        assert read_until_quiet(caller) == b"answer"
+
+
 @contextmanager
 def suspended(reached: Reached) -> Iterator[None]:
     """A valve that accepts nothing for a while."""
@@ -370,7 +395,7 @@ def test_a_proven_caller_that_does_not_acknowledge_settings_sends_a_short_list(
 
     monkeypatch.setattr(Passages, "connections", connections)
     world.enrol(store, 1)
-    settings = Settings(handshake_s=1.0, guard=ConnectionLimits())
+    settings = Settings(settled_s=1.0, guard=ConnectionLimits())
     with (
         AggregatorServer.start(store, settings=settings) as server,
         socket.create_connection(("127.0.0.1", server.port), 5) as caller,

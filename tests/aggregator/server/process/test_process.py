@@ -129,6 +129,13 @@ def _page(served: Served, awaited: str) -> str:
     raise AssertionError(page)
 
 
+def test_the_page_has_the_valves_descriptors(fresh: AggregatorHome) -> None:
+    """It has two for each connection of a device; the page had the service's alone."""
+    with serving(fresh) as served:
+        page = _page(served, "askance_valve_process_open_fds")
+        assert "askance_valve_process_max_fds" in page
+
+
 def _says_nothing_of(people: People, token: str, told: str) -> None:
     for secret in (*LABELS, token, *people.secrets()):
         assert secret not in told

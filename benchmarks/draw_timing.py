@@ -7,9 +7,6 @@ other. Each measurement is of pairs, the two bits in random order, one after the
 - processor: time of this process's processor from T2 (the commit of finished symbols) to the
   reports, per family. The mean difference and its 99 % interval must lie within 1 % of the grid's
   slack, and a sign test must not reject.
-- others: `device run` processes with many members. One of them, of either bit, answers heavy
-  questions while another one is asked what it has answered before, at times that put its reports
-  all over that work; their delay is compared.
 - attack: `device run` processes on the default grid. The record whose work ends later is taken to
   be that of bit 1.
 
@@ -26,7 +23,6 @@ that the probes are read in time.
 several are measured at one time, under one load.
 
     python benchmarks/draw_timing.py processor --pairs 200
-    python benchmarks/draw_timing.py others --pairs 200 --family "codebook of one" --questions 3
     python benchmarks/draw_timing.py attack --pairs 400 --tree . --tree OTHER
 """
 
@@ -42,7 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -63,7 +59,6 @@ from askance_aggregator.families import (
 )
 from askance_aggregator.queries import category, vector, where
 from askance_aggregator.server.devices.credentials import accepted_metadata
-from askance_client.cli.home import DeviceHome
 from askance_client.codec import decode_report, digest_of
 from askance_client.device import Device, Examiner, Policy
 from askance_client.device.settling import MAX_WEIGHT
@@ -79,11 +74,13 @@ from askance_client.randomizers import (
     SystemCoins,
 )
 from askance_client.service import SERVICE, system_now_s
+from askance_client.service.credentials import DEVICE_KEY
 from askance_client.service.gateway_exchange import GatewayResponse
 from askance_client.service.observable import monotonic_ms, record_times
 from askance_simulation.fleets.memory_ledger import MemoryLedger
 
 ROOT = Path(__file__).resolve().parents[1]
+COMMAND = (sys.executable, "-m", "askance_client")
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SCHEMA = Schema("people", 1, bit=Bit())
 RELEASE_MS = 1000
@@ -322,6 +319,7 @@ class Peer:
     def __init__(self, context: Any) -> None:
         self._context = context
         self._awaited: dict[tuple[bytes, int], asyncio.Future[float]] = {}
+        self.settled_ms: list[float] = []
 
     async def serve(self, first: asyncio.Queue[Peer]) -> None:
         """Read what the process sends; tell of it once it has joined."""
@@ -335,6 +333,7 @@ class Peer:
             if batch.joins and not joined:
                 joined = True
                 await first.put(self)
+            self.settled_ms += [now_ms] * batch.settled
             for entry in batch.reports:
                 for report in map(decode_report, entry.reports):
                     awaited = self._awaited.pop((report.request_digest, entry.member))
@@ -374,6 +373,18 @@ class Sent(NamedTuple):
         return self.came_ms - self.sent_ms
 
 
+class Made(NamedTuple):
+    """Folder of a device or a gateway, and the environment of its commands."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    @property
+    def people(self) -> Path:
+        """The file of its records."""
+        return self.folder / "people.csv"
+
+
 class Processes:
     """An aggregator that asks as it likes, and processes of devices on this machine."""
 
@@ -381,14 +392,19 @@ class Processes:
         self._folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
         self._first: asyncio.Queue[Peer] = asyncio.Queue()
+        self._checking_in: dict[bytes, Callable[[bytes, bytes], Awaitable[bytes]]] = {}
 
     async def __aenter__(self) -> Processes:
         self._server = aio.server()
         relay: Any = grpc.stream_stream_rpc_method_handler(self._relay)
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {"Relay": relay}
+        check_in: Any = grpc.unary_unary_rpc_method_handler(self._check_in)
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            "Relay": relay,
+            "CheckIn": check_in,
+        }
         handler = grpc.method_handlers_generic_handler(SERVICE, handlers)
         self._server.add_generic_rpc_handlers((handler,))
-        self._port = self._server.add_insecure_port("127.0.0.1:0")
+        self.port: int = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
         return self
 
@@ -403,16 +419,24 @@ class Processes:
         await context.send_initial_metadata(accepted_metadata())
         await Peer(context).serve(self._first)
 
-    async def start(self, name: str, tree: Path, members: int = 0) -> tuple[Peer, Path]:
-        """Start a process of a device, or of a gateway of some members, and wait for its stream.
+    async def _check_in(self, data: bytes, context: Any) -> bytes:
+        device = dict(context.invocation_metadata())[DEVICE_KEY]
+        return await self._checking_in[device](device, data)
+
+    def meet(
+        self, devices: Iterable[bytes], answer: Callable[[bytes, bytes], Awaitable[bytes]]
+    ) -> None:
+        """Let these devices' check-ins be answered, given the id and the message."""
+        self._checking_in |= dict.fromkeys(devices, answer)
+
+    def made(self, name: str, tree: Path, members: int = 0, port: int = 0) -> Made:
+        """Make a device, or a gateway of some members.
 
         Args:
           name: of its folder.
           tree: the checkout of its client.
-          members: of a gateway; 0 starts a device.
-
-        Returns:
-          Its stream, and the file of its records.
+          members: of a gateway; 0 makes a device.
+          port: that it calls; 0: the aggregator's.
         """
         folder = self._folder / name
         folder.mkdir()
@@ -423,13 +447,12 @@ class Processes:
         people.write_text(columns + "".join(rows))
         public = KEY.public_key().public_bytes_raw().hex()
         which = ("--key", "name") if members else ("--row", "0")
-        home = str(folder / "device")
         path = os.pathsep.join(str(tree / part) for part in ("client", "protos"))
         environment = {**os.environ, "PYTHONPATH": path}
-        command = (sys.executable, "-m", "askance_client")
         made = subprocess.run(
             [
-                *(*command, "init", home, "--aggregator", f"127.0.0.1:{self._port}"),
+                *(*COMMAND, "init", str(folder / "device")),
+                *("--aggregator", f"127.0.0.1:{port or self.port}"),
                 *("--analyst", public, "--life-epsilon", "100000"),
                 *("--schema", str(schema), "--data", str(people), *which),
             ],
@@ -440,11 +463,16 @@ class Processes:
         )
         if made.returncode:
             raise SystemExit(made.stderr)
-        log = (folder / "log").open("wb")
+        return Made(folder, environment)
+
+    async def run(self, made: Made) -> Peer:
+        """Start the process of a device or gateway, and wait for its stream."""
+        log = (made.folder / "log").open("wb")
+        command = (*COMMAND, "run", str(made.folder / "device"))
         self._started.append(
-            subprocess.Popen([*command, "run", home], env=environment, stdout=log, stderr=log)
+            subprocess.Popen(command, env=made.environment, stdout=log, stderr=log)
         )
-        return await asyncio.wait_for(self._first.get(), START_S), people
+        return await asyncio.wait_for(self._first.get(), START_S)
 
 
 @dataclass
@@ -490,60 +518,6 @@ class Heavy:
         for number in range(len(self._made), count):
             self._made.append(payload(self.signed, self._family, number + 1))
         return self._made[:count]
-
-
-# --- others ------------------------------------------------------------------------------------
-
-
-async def others(
-    tree: Path, family: Family, questions: int, pairs: int, count_of: int, coin: random.Random
-) -> None:
-    """Print the delay of another member's reports while one member works on a record."""
-    heavy, light = Heavy(family, questions * (pairs // count_of + 2)), Light()
-    found, own = Pairs(), Pairs()
-    left = iter(range(pairs))
-    with tempfile.TemporaryDirectory() as folder:
-        async with Processes(Path(folder)) as processes:
-            names = [f"gateway{number}" for number in range(count_of)]
-            peers = {name: (await processes.start(name, tree, members=3))[0] for name in names}
-
-            async def measure(name: str) -> None:
-                # Numbers follow ids; n0 and n2 have bit 0, n1 has bit 1.
-                secret = DeviceHome(Path(folder) / name / "device").secret()
-                order = sorted(range(3), key=lambda row: secret.member(f"n{row}").device_id)
-                zero, one, other = (order.index(row) for row in range(3))
-                peer = peers[name]
-                await peer.send(light.signed, heavy.signed)
-                await (await peer.ask(light.probes, other))
-                for turn, _ in enumerate(left, 1):
-                    mine = heavy.first(questions * turn)[-questions:]
-                    delays, ends = [0.0, 0.0], [0.0, 0.0]
-                    for bit, member in coin.sample(((0, zero), (1, one)), 2):
-                        probes = []
-                        for number, probe in enumerate(light.probes):
-                            probes.append(await peer.ask([probe], other))
-                            await asyncio.sleep(RELEASE_MS / 1000 / PROBES)
-                            if number == PROBES - 2:
-                                working = await peer.ask(mine, member)
-                        came = await asyncio.gather(working, *probes)
-                        ends[bit] = came[0].delay_ms
-                        delays[bit] = statistics.fmean(sent.delay_ms for sent in came[1:])
-                    found.times.append((delays[0], delays[1]))
-                    own.times.append((ends[0], ends[1]))
-
-            await asyncio.gather(*map(measure, names))
-    show_times("another member's reports", found)
-    show_times("the own report", own)
-
-
-def show_times(name: str, found: Pairs) -> None:
-    """Print a line on pairs."""
-    print(
-        f"{name}: {statistics.median(zero for zero, _ in found.times):.1f} ms,"
-        f" difference of records {found.mean:+.2f} +- {found.half_interval:.2f} ms (99 %),"
-        f" sign test p {found.sign_p:.2f}, {len(found.times)} pairs",
-        flush=True,
-    )
 
 
 # --- attack ------------------------------------------------------------------------------------
@@ -697,7 +671,8 @@ async def attack(
         async with Processes(Path(folder)) as processes:
             targets = []
             for number, tree in enumerate(list(trees) * count_of):
-                targets.append(Target(tree, *await processes.start(f"device{number}", tree)))
+                made = processes.made(f"device{number}", tree)
+                targets.append(Target(tree, await processes.run(made), made.people))
             for target in targets:
                 await target.begin()
             for family in asked_of:
@@ -764,7 +739,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("measurement", choices=("processor", "others", "attack"))
+    parser.add_argument("measurement", choices=("processor", "attack"))
     parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--nano", type=int, default=2 * 10**6, help="nano-nats of a question")
     parser.add_argument("--family", action="append", help="a family by name; may be repeated")
@@ -781,9 +756,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     trees = [tree.resolve() for tree in options.tree or [ROOT]]
     if options.measurement == "processor":
         processor(chosen, options.pairs, coin)
-    elif options.measurement == "others":
-        questions, devices = options.questions, options.devices
-        asyncio.run(others(trees[0], chosen[-1], questions, options.pairs, devices, coin))
     else:
         counts = (options.questions, options.messages, options.pairs, options.devices)
         asyncio.run(attack(trees, chosen, *counts, coin))

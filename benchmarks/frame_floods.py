@@ -18,7 +18,9 @@ enrolled device, or without one (`--by anyone`).
     half-open     connections that say nothing
 
 Each attack is measured after a control: as many connections by the certificate that make ordinary
-calls without credentials, 50 per second each, and after a phase without other load.
+calls without credentials, 50 per second each, and after a phase without other load. The processor
+time of each process is printed, so that an attacker who takes more of the machine than the control
+is seen.
 
     python benchmarks/frame_floods.py [--attacks fields,reset] [--connections 6] [--seconds 6]
         [--by anyone] [--proxy deploy/haproxy/haproxy.cfg]
@@ -59,6 +61,7 @@ from typing import Any
 
 import grpc
 import hostile_peers
+from certificates import processor_s
 from grpc import aio
 from hostile_peers import frame, headers, memory_mb, next_line, percentiles
 from service_load import metadata, token
@@ -94,6 +97,7 @@ _CONNECT_S = 2.0
 _TRY_S = 2.0  # of an analyst's call, with its connection
 _TRY_EVERY_S = 0.1
 _PATIENCE_S = 0.5  # of a peer whose bytes are not taken
+_SEND_BYTES = 1 << 16  # in the kernel: it would take 4 MB, at a cost that is not the aggregator's
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
@@ -158,6 +162,7 @@ class Peer:
         self._waiting = b""
         self._socket = socket.socket()
         self._socket.bind((source, 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         self._socket.settimeout(_CONNECT_S)
         try:
             self._socket.connect(("127.0.0.1", port))
@@ -168,7 +173,9 @@ class Peer:
             raise
         self._socket.setblocking(False)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        # What is not read would wake it again and again.
+        events = selectors.EVENT_WRITE | (selectors.EVENT_READ if reads else 0)
+        self._selector.register(self._socket, events)
         counts["connections"] += 1
         self.answered: set[int] = set()
 
@@ -441,13 +448,13 @@ def hold_half_open(port: int, until: float, counts: Counter[str]) -> None:
         peer.close()
 
 
-def attack(options: argparse.Namespace) -> dict[str, int]:
-    """Attack for some seconds; return what was done."""
+def attack(options: argparse.Namespace) -> dict[str, float]:
+    """Attack for some seconds; return what was done, and the processor time that it took."""
     counts: Counter[str] = Counter()
     until = time.monotonic() + options.seconds
     if options.kind == "half-open":
         hold_half_open(options.port, until, counts)
-        return dict(counts)
+        return {**counts, "processor_s": round(time.process_time(), 2)}
     threads = [
         threading.Thread(target=run_peer, args=(n, options, until, counts))
         for n in range(options.connections)
@@ -456,7 +463,7 @@ def attack(options: argparse.Namespace) -> dict[str, int]:
         thread.start()
     for thread in threads:
         thread.join()
-    return dict(counts)
+    return {**counts, "processor_s": round(time.process_time(), 2)}
 
 
 def started(*words: object) -> subprocess.Popen[str]:
@@ -550,15 +557,29 @@ class Served:
         """Return the memory of what devices reach: the aggregator's process and the valve's."""
         return memory_mb(self.process.pid, line) + self._child_mb("server.outer.valve", line)
 
+    def processor_s(self) -> dict[str, float]:
+        """Return the processor time so far of the aggregator's process and of the valve's."""
+        valve = self._child("server.outer.valve")
+        return {
+            "aggregator": processor_s(self.process.pid),
+            "valve": 0.0 if valve is None else processor_s(valve),
+            "honest": time.process_time(),
+        }
+
     def _child_mb(self, program: str, line: str) -> float:
-        pid = self.process.pid
         with suppress(OSError, ValueError):
-            for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                for child in children.read_text().split():
-                    words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                    if f"askance_aggregator.{program}".encode() in words:
-                        return memory_mb(int(child), line)
+            child = self._child(program)
+            return 0.0 if child is None else memory_mb(child, line)
         return 0.0
+
+    def _child(self, program: str) -> int | None:
+        pid = self.process.pid
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+                if f"askance_aggregator.{program}".encode() in words:
+                    return int(child)
+        return None
 
     async def certificate(self, number: int) -> CertificateFile:
         """Return the certificate of a device, which it gets now."""
@@ -696,9 +717,12 @@ def measure(kind: str, options: Any) -> dict[str, Any]:
                         attacking is None or attacking.poll() is not None
                     )
 
+                taken = served.processor_s()
                 latencies, refused = asyncio.run(check_in(address, devices, ended))
                 found[name] = {**percentiles(latencies), "max_ms": round(1000 * max(latencies), 1)}
                 found[name]["refused"] = refused
+                now = served.processor_s()
+                found[name]["processor_s"] = {of: round(now[of] - taken[of], 2) for of in now}
                 if attacking is not None:
                     found[name]["peers"] = next_line(attacking)
                     attacking.wait()

@@ -29,9 +29,10 @@ With `--proxy` haproxy stands before the port, by that file, and is the aggregat
 
 With `--outer` the outer process is attacked by `held`: connections by TLS and ALPN h2 without
 credentials, each of which opens 16 calls of an analyst with 12,000 fields and sends no message. The
-outage is of an analyst who makes a new connection for each call, beside the devices.
+outage is of an analyst who makes a new connection for each call, beside the devices. With
+`--room-mb` the limit of the process's data is what it has and so much, when the attack begins.
 
-    python benchmarks/frame_floods.py --outer [--connections 24] [--seconds 8]
+    python benchmarks/frame_floods.py --outer [--connections 24] [--seconds 8] [--room-mb 30]
 
 Everything is on loopback, attackers on the addresses 127.0.0.2 to 127.0.0.9, bounded in count and
 time.
@@ -553,6 +554,13 @@ class Served:
         """Return the resident memory of the outer process; 0 while there is none."""
         return self._child_mb("server.outer", "VmRSS")
 
+    def limit_outer(self, room_mb: float) -> None:
+        """Let the outer process that runs now have so much more data than it has."""
+        pid = self._child("server.outer")
+        assert pid is not None
+        limit = round(1e6 * (memory_mb(pid, "VmData") + room_mb))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+
     def memory_mb(self, line: str) -> float:
         """Return the memory of what devices reach: the aggregator's process and the valve's."""
         return memory_mb(self.process.pid, line) + self._child_mb("server.outer.valve", line)
@@ -761,6 +769,8 @@ def outer_phase(served: Served, devices: Any, kind: str | None, options: Any) ->
     analyst = Analyst(served)
     analyst.start()
     began, attacking = time.monotonic(), None
+    if kind == "held" and options.room_mb is not None:
+        served.limit_outer(options.room_mb)
     if kind is not None:
         attacking = attacker(kind, served.port, "", options)
     ended: list[float] = []
@@ -796,6 +806,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--by", choices=("device", "anyone"), default="device")
     parser.add_argument("--proxy", type=Path, help="a file of haproxy, before the devices' port")
     parser.add_argument("--outer", action="store_true", help="attack the outer process")
+    parser.add_argument("--room-mb", type=float, help="of the outer process, beside what it has")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--shown", default="", help="file with a certificate and its key")
     parser.add_argument("--connections", type=int, help="6, or 24 with --outer")

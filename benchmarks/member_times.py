@@ -5,10 +5,10 @@ either bit, answers heavy questions; what the process sends meanwhile for others
 observer of the network stands. Pairs are the two bits in random order, one after the other.
 
     stream     `device run`: reports of another member, who is asked what was answered before, at
-               times all over that work; messages that say that a response was settled;
-               acknowledgements of HTTP/2's pings, every 10 ms; and all other frames. A relay on
-               loopback stands between the gateway and the aggregator, in plain text: it notes when
-               each frame came, sends the pings and keeps their acknowledgements
+               times all over that work; messages that say that a response was settled; and
+               acknowledgements of HTTP/2's pings, every 10 ms. A relay on loopback stands between
+               the gateway and the aggregator, in plain text: it sends the pings and keeps their
+               acknowledgements
     check-ins  `device run --once` of 269 members, of whom 256 check in at one time: some are told
                that nothing is asked, one after the other, so that the next member checks in; some
                are asked what was answered before, and deliver it
@@ -85,14 +85,13 @@ Found = dict[str, float]
 
 
 class Wire:
-    """Relay between one gateway and the aggregator, which notes frames and sends pings."""
+    """Relay between one gateway and the aggregator, which sends pings of its own."""
 
     def __init__(self, port: int) -> None:
         self._to = port
         self._pings: dict[bytes, asyncio.Future[float]] = {}
         self._numbers = count(1)
         self._writer: asyncio.StreamWriter | None = None
-        self.frames_ms: list[float] = []
 
     async def __aenter__(self) -> Wire:
         self._server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
@@ -110,13 +109,11 @@ class Wire:
 
     async def _up(self, device: asyncio.StreamReader, aggregator: asyncio.StreamWriter) -> None:
         async for head, payload in _frames(device, aggregator):
-            now_ms = monotonic_ms()
-            waiting = self._pings.pop(payload, None) if head[3] == _PING and head[4] else None
-            if waiting is not None:
-                waiting.set_result(now_ms)
-                continue
-            self.frames_ms.append(now_ms)
-            aggregator.write(head + payload)
+            ours = self._pings.pop(payload, None) if head[3] == _PING and head[4] & _ACK else None
+            if ours is None:
+                aggregator.write(head + payload)
+            else:
+                ours.set_result(monotonic_ms())
 
     async def _down(self, aggregator: asyncio.StreamReader, device: asyncio.StreamWriter) -> None:
         async for head, payload in _frames(aggregator, device):
@@ -226,7 +223,7 @@ async def beside_stream(
     """Time what a stream carries while a member answers a heavy message."""
     over, probes = asyncio.Event(), []
     pinging = asyncio.ensure_future(wire.ping_until(over))
-    began_ms, frames, settled = monotonic_ms(), len(wire.frames_ms), len(peer.settled_ms)
+    began_ms, settled = monotonic_ms(), len(peer.settled_ms)
     for number, probe in enumerate(light.probes):
         probes.append(await peer.ask([probe], other))
         await asyncio.sleep(RELEASE_MS / 1000 / PROBES)
@@ -241,7 +238,6 @@ async def beside_stream(
         "settled responses": statistics.fmean(peer.settled_ms[settled:]) - began_ms,
         "acknowledgements of pings": statistics.fmean(pings),
         "the slowest of them": max(pings),
-        "all other frames": statistics.fmean(wire.frames_ms[frames:]) - began_ms,
         "the own report": came[0].delay_ms,
     }
 

@@ -27,6 +27,8 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,7 +46,12 @@ from askance_aggregator.exchange import (
 )
 from askance_aggregator.families import randomized_response
 from askance_aggregator.queries import parity, predicate
-from askance_aggregator.server.devices import AggregatorServer, PeerLimits, Settings
+from askance_aggregator.server.devices import (
+    AggregatorServer,
+    ConnectionLimits,
+    PeerLimits,
+    Settings,
+)
 from askance_aggregator.server.process.tokens import EnrolmentTokens
 from askance_aggregator.store import SqliteStore, Store, store_location
 from askance_aggregator.studies import Accounts, Cohort, Group, Permutation, Round
@@ -232,7 +239,7 @@ class Durable:
 
 
 class Certified(Durable):
-    """The same with TLS; every connection shows the certificate of its gateway.
+    """The same with TLS, behind a valve; every connection shows the certificate of its gateway.
 
     Args:
       certificate: a file for it and for the server's authority, which the load reads.
@@ -246,8 +253,17 @@ class Certified(Durable):
 
     def _started(self, settings: Settings) -> AggregatorServer:
         tokens = EnrolmentTokens(bytes(32), system_now_s)
+        guard = ConnectionLimits(
+            streams=settings.connection_streams,
+            holder_connections=1 << 16,
+            trusted=frozenset({ip_network("127.0.0.1")}),
+        )
         self._service = CertifiedService(
-            self._store, tokens, system_now_s, settings=settings, life_s=86_400
+            self._store,
+            tokens,
+            system_now_s,
+            settings=replace(settings, guard=guard),
+            life_s=86_400,
         )
         ca = self._service.ca.certificate
         open_side = OpenSide(self._service.address, lambda: ca)

@@ -337,7 +337,7 @@ def test_each_alert_fires_on_its_cause_alone(tmp_path: Path) -> None:
 
 @needs_prometheus
 def test_descriptors_of_the_valve_are_watched(tmp_path: Path) -> None:
-    """Its connections have two each, those of the service one: the valve runs short first."""
+    """A connection has two there and one in the service, so that the valve runs short first."""
     series = {
         **CALM,
         'askance_valve_process_open_fds{instance="a"}': "900x200",

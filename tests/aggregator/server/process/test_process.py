@@ -130,7 +130,7 @@ def _page(served: Served, awaited: str) -> str:
 
 
 def test_the_page_has_the_valves_descriptors(fresh: AggregatorHome) -> None:
-    """It has two for each connection of a device; the page had the service's alone."""
+    """A connection of a device has two there, and the page had those of the service alone."""
     with serving(fresh) as served:
         page = _page(served, "askance_valve_process_open_fds")
         assert "askance_valve_process_max_fds" in page

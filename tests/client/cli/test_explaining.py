@@ -128,7 +128,7 @@ def test_a_question_is_a_question(query: Query, expected: str) -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in learners.learners()])
 def test_no_question_of_a_learner_has_an_operator_in_it(name: str) -> None:
-    """Its formula is beside it, unless it is a field as it is."""
+    """A formula stands beside it, unless the question is a field."""
     run = learners.find(name).build(None, {}).run()
     for one in next(run).questions:
         told = asked(one.query)

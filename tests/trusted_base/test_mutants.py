@@ -44,7 +44,7 @@ def test_every_listed_mutant_changes_a_line_of_its_file() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_sample_of_mutants_is_killed() -> None:
-    """Of 40 mutants of `accounting`, always the same, those that are not listed; none survives."""
+    """None survives of the same 40 mutants of `accounting`, less those that are listed."""
     pytest.importorskip("cosmic_ray", reason="needs the extra `mutation`")
     command = [sys.executable, str(ENDURANCE / "mutate.py"), "accounting", "--sample", "40"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)

@@ -39,6 +39,7 @@ from askance_client.randomizers import (
 CoinBits = Callable[[int], None]
 MODULES = [
     exact_laws,
+    randomizers,
     *(
         importlib.import_module(f"{package.__name__}.{found.name}")
         for package in (randomizers, families)

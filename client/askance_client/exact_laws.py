@@ -16,6 +16,8 @@ from askance_client.errors import InvalidParameter
 from askance_client.randomizers.randomizer import NumberedRandomizer
 from askance_client.randomizers.sets import SetRandomizer
 
+_COINS = randomizers.COIN_SPACE
+
 
 def valid(randomizer: randomizers.Randomizer, report: bytes) -> bool:
     """Return whether the report is in the alphabet, in its one canonical form."""
@@ -27,9 +29,8 @@ def valid(randomizer: randomizers.Randomizer, report: bytes) -> bool:
         return least <= number < randomizer.reports
     if not isinstance(randomizer, SetRandomizer):
         raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
-    signed = isinstance(
-        randomizer, randomizers.SignedSubsetSelection
-    )  # no value may have both signs
+    # Of signed sets: no value may have both signs.
+    signed = isinstance(randomizer, randomizers.SignedSubsetSelection)
     if randomizer.index_bytes:
         found = indices(randomizer, report)
         values = {item // 2 for item in found} if signed else found
@@ -71,23 +72,21 @@ def _chance(randomizer: randomizers.Randomizer, level: int, report: bytes) -> Fr
 
 @_chance.register
 def _(randomizer: randomizers.Channel, level: int, report: bytes) -> Fraction:
-    return Fraction(randomizer.table[level][_number(report)], randomizers.COIN_SPACE)
+    return Fraction(randomizer.table[level][_number(report)], _COINS)
 
 
 @_chance.register
 def _(randomizer: randomizers.KaryResponse, level: int, report: bytes) -> Fraction:
     own = _number(report) == level
-    return Fraction(randomizer.own if own else randomizer.other, randomizers.COIN_SPACE)
+    return Fraction(randomizer.own if own else randomizer.other, _COINS)
 
 
 @_chance.register
 def _(randomizer: randomizers.SubsetSelection, level: int, report: bytes) -> Fraction:
     others, size = randomizer.cells - 1, randomizer.size
     if contains(randomizer, report, level):
-        return Fraction(randomizer.threshold, randomizers.COIN_SPACE * comb(others, size - 1))
-    return Fraction(
-        randomizers.COIN_SPACE - randomizer.threshold, randomizers.COIN_SPACE * comb(others, size)
-    )
+        return Fraction(randomizer.threshold, _COINS * comb(others, size - 1))
+    return Fraction(_COINS - randomizer.threshold, _COINS * comb(others, size))
 
 
 @_chance.register
@@ -95,17 +94,14 @@ def _(randomizer: randomizers.LinearHashing, level: int, report: bytes) -> Fract
     hashing, value = divmod(_number(report), randomizer.modulus)
     own = randomizer.hash_value(hashing, level) == value
     coins = randomizer.own if own else randomizer.other
-    return Fraction(coins, randomizers.COIN_SPACE * (randomizer.vectors - 1))
+    return Fraction(coins, _COINS * (randomizer.vectors - 1))
 
 
 @_chance.register
 def _(randomizer: randomizers.HadamardSign, level: int, report: bytes) -> Fraction:
     row, minus = divmod(_number(report), 2)
     plus = randomizer.plus_coins(level, row)
-    return Fraction(
-        randomizers.COIN_SPACE - plus if minus else plus,
-        randomizers.COIN_SPACE << randomizer.row_bits,
-    )
+    return Fraction(_COINS - plus if minus else plus, _COINS << randomizer.row_bits)
 
 
 @_chance.register
@@ -116,17 +112,17 @@ def _(randomizer: randomizers.SignedSubsetSelection, level: int, report: bytes) 
         signs.reverse()
     if not any(signs):
         sets = comb(randomizer.values - 1, randomizer.size) << randomizer.size
-        return Fraction(randomizers.COIN_SPACE - either, randomizers.COIN_SPACE * sets)
+        return Fraction(_COINS - either, _COINS * sets)
     sets = comb(randomizer.values - 1, randomizer.size - 1) << (randomizer.size - 1)
-    return Fraction(plus if signs[0] else either - plus, randomizers.COIN_SPACE * sets)
+    return Fraction(plus if signs[0] else either - plus, _COINS * sets)
 
 
 @_chance.register
 def _(randomizer: randomizers.HypercubeResponse, level: int, report: bytes) -> Fraction:
     if (level ^ _number(report)).bit_count() <= randomizer.radius:
-        return Fraction(randomizer.threshold, randomizers.COIN_SPACE * randomizer.near)
+        return Fraction(randomizer.threshold, _COINS * randomizer.near)
     far = randomizer.levels - randomizer.near
-    return Fraction(randomizers.COIN_SPACE - randomizer.threshold, randomizers.COIN_SPACE * far)
+    return Fraction(_COINS - randomizer.threshold, _COINS * far)
 
 
 @_chance.register
@@ -139,11 +135,9 @@ def chance_of_rank(randomizer: randomizers.RandomCodebook, rank: int) -> Fractio
     """Compute the probability of a report whose code has that rank from 0 on, among its seed's."""
     size, coins = randomizer.near, randomizer.threshold
     if rank >= size:
-        rank, size, coins = rank - size, randomizer.codes - size, randomizers.COIN_SPACE - coins
-    coins *= -(-(rank + 1) * randomizers.COIN_SPACE // size) + (
-        -rank * randomizers.COIN_SPACE // size
-    )
-    return Fraction(coins, randomizers.COIN_SPACE << (randomizers.COIN_BITS + randomizer.seed_bits))
+        rank, size, coins = rank - size, randomizer.codes - size, _COINS - coins
+    coins *= -(-(rank + 1) * _COINS // size) + (-rank * _COINS // size)
+    return Fraction(coins, _COINS << (randomizers.COIN_BITS + randomizer.seed_bits))
 
 
 def _number(report: bytes) -> int:

@@ -62,9 +62,8 @@ def accept_loss(
             then.
     """
     if everyone and mark_path(path).exists() and not path.exists():
-        SqliteFile.create(
-            path, postings.KIND
-        ).close()  # all of it was lost, and only the mark is left
+        # All of it was lost, and only the mark is left.
+        SqliteFile.create(path, postings.KIND).close()
     try:
         marked = MarkedFile.open(path, counter)
     except LedgerBehind:

@@ -3,11 +3,13 @@
 Where a value depends on one part of the record, it is evaluated on all values of that part, and is
 told by those that lead to it. Of a number with many values these are one between any two
 neighbouring constants, if the number is compared with constants only: there nothing can change.
-Where it depends on more, the parts and the number of possible answers are named.
+Where it depends on more, or on too much to be evaluated at once, the parts and the number of
+possible answers are named. A label that could be read as more than a name is in quotes.
 """
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,9 +22,12 @@ from askance_client.queries.limits import WORD
 from askance_client.queries.program import postorder
 
 _MOST_NAMED = 8
-_MOST_TRIED = 1024  # values of a part of the record; a category has no more labels
+_MOST_TRIED = 1024  # values of a part of the record, and cells
+_MOST_STEPS = 1 << 18  # nodes, arguments and constants, times the values that are tried
 _REMEMBERED = 256  # expressions: a table asks for each level's name
 _OTHER, _NONE, _NEVER = "any other", "no value", ", which no value has"
+_JOINS = r"(any other|no value|(.* )?(and|if|is|neither|nor|not|or)( |$))"
+_PLAIN = re.compile(rf"(?i)(?!{_JOINS})[!#-&(-+\--:<-~]+( [!#-&(-+\--:<-~]+)*")
 _COMPARED = (Op.LESS, Op.LESS_EQUAL, Op.EQUAL)
 _JOINED = {Op.AND: " and ", Op.OR: " or "}
 
@@ -55,8 +60,8 @@ def question(query: Query) -> str:
             return f"What is {said}, {span}?"
         case QueryKind.REAL if value.kind != Kind.BOOLEAN:
             return f"What is the number, {span}, that follows from {yours}?"
-    said = _clause(value)
-    return f"Yes or no, by a rule on {yours}?" if said is None else f"Yes or no: {said}?"
+    said, missing = _clause(value), ", or is a value missing" * (query.default == 1)
+    return f"Yes or no{f', by a rule on {yours}' if said is None else f': {said}'}{missing}?"
 
 
 def level_name(query: Query, level: int, levels: int) -> str:
@@ -65,7 +70,7 @@ def level_name(query: Query, level: int, levels: int) -> str:
         case QueryKind.PREDICATE:
             return ("no", "yes")[level]
         case QueryKind.CATEGORY:
-            return printable((_cell_words(query) or cell_names(query))[level])
+            return (_cell_words(query) or tuple(map(_label, cell_names(query))))[level]
         case QueryKind.REAL:
             value = query.low + level * Fraction(query.high - query.low, levels - 1)
             if value == query.default > query.expression.high:
@@ -95,10 +100,14 @@ def _parts(value: Expression) -> list[Expression]:
     return [*{node.digest: node for node in found}.values()]
 
 
+def _label(label: str) -> str:
+    """Return a label as it is, or in quotes if it could be read as more than a name."""
+    return label if _PLAIN.fullmatch(label) else repr(label)
+
+
 def _part_text(part: Expression) -> str:
-    if part.op == Op.COMPONENT:
-        return f"bit {part.constants[0]} of your {printable(part.args[0].name)}"
-    return f"your {printable(part.name)}"
+    bit = f"bit {part.constants[0]} of " if part.op == Op.COMPONENT else ""
+    return f"{bit}your {printable(part.name or part.args[0].name)}"
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -106,7 +115,8 @@ def _outcomes(value: Expression) -> dict[int, Spans] | None:
     """Return by result the values of the only part that lead to it; None: they are not known."""
     parts = _parts(value)
     starts = _starts(value, parts[0]) if len(parts) == 1 else None
-    if starts is None:
+    steps = sum(1 + len(node.args) + len(node.constants) for node in postorder(value))
+    if starts is None or steps * len(starts) > _MOST_STEPS:
         return None
     found: dict[int, Spans] = {}
     run = compile_expression(value).run
@@ -146,10 +156,10 @@ def _starts(value: Expression, part: Expression) -> list[int] | None:
     return sorted(each for each in found if part.low <= each <= part.high)
 
 
-def _values_text(part: Expression, spans: Spans) -> str | None:
-    """Return values of a part with "or" between them; None: they are too many, or there is none."""
+def _values_text(part: Expression, spans: Spans, join: str = " or ") -> str | None:
+    """Return values of a part, joined; None: they are too many, or there is none."""
     names = [name for span in spans for name in _span_names(part, *span)]
-    return " or ".join(names) if 1 <= len(names) <= _MOST_NAMED else None
+    return join.join(names) if 1 <= len(names) <= _MOST_NAMED else None
 
 
 def _span_names(part: Expression, first: int, stop: int) -> list[str]:
@@ -157,21 +167,23 @@ def _span_names(part: Expression, first: int, stop: int) -> list[str]:
     if part.kind == Kind.BOOLEAN:
         return [("no", "yes")[value] for value in range(first, stop)]
     if part.labels is not None:
-        return [printable(label) for label in part.labels[first:stop]]
+        return [*map(_label, part.labels[first:stop][: _MOST_NAMED + 1])]
     one, last, end = (_decimal(each, part.frac) for each in (first, stop - 1, stop))
     if first == part.low:
-        return [f"below {end}" if part.frac else f"at most {last}"]
+        below = f"below {end}" if part.frac else f"at most {last}"
+        return ["any value" if stop > part.high else below]
     if stop > part.high:
         return [f"at least {one}"]
     between = f"{one} to below {end}" if part.frac else f"{one} to {last}"
     return [one if stop - first == 1 else between]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _cell_words(query: Query) -> tuple[str, ...] | None:
     """Return the values that lead to each cell; None: they are not known."""
     if query.expression.op == Op.FIELD and query.expression.labels is not None:
-        return query.expression.labels
-    found = _outcomes(query.expression)
+        return tuple(map(_label, query.expression.labels))
+    found = _outcomes(query.expression) if query.cells <= _MOST_TRIED else None
     if found is None:
         return None
     (part,) = _parts(query.expression)
@@ -185,18 +197,34 @@ def _cell_words(query: Query) -> tuple[str, ...] | None:
 
 def _clause(value: Expression) -> str | None:
     """Return a condition in words; None: it is neither of one part nor joined from such ones."""
+    joined = _joined(value)
+    said = [*filter(None, map(_condition, joined))]
+    comma = "," * (value.op == Op.AND and any(re.search(" n?or ", one) for one in said))
+    told = len(said) == len(joined) > 0
+    return (comma + _JOINED.get(value.op, "")).join(said) if told else None
+
+
+def _joined(value: Expression) -> list[Expression]:
+    """Return what AND or OR joins, each once and down to those of one part; none: too many."""
+    stack, seen, found = [value], set[bytes](), list[Expression]()
+    while stack and len(seen) < 2 * _MOST_NAMED:
+        node = stack.pop()
+        if node.digest not in seen and node.op == value.op in _JOINED and _outcomes(node) is None:
+            stack += reversed(node.args)
+        elif node.digest not in seen:
+            found.append(node)
+        seen.add(node.digest)
+    return [] if stack else found
+
+
+def _condition(value: Expression) -> str | None:
+    """Return a condition of one part in words; None: it has more, or too many values."""
     found = _outcomes(value)
-    if found is None and value.op in _JOINED:
-        said = [
-            _clause(arg) if arg.op == value.op or arg.op not in _JOINED else None
-            for arg in value.args
-        ]
-        return None if None in said else _JOINED[value.op].join(filter(None, said))
     if found is None or len(found) < 2:
         return None
     (part,) = _parts(value)
-    yes, no = (_values_text(part, found[result]) for result in (1, 0))
-    told = yes if yes is not None or no is None else f"not {no}"
+    yes, no = _values_text(part, found[1]), _values_text(part, found[0], " nor ")
+    told = yes if yes is not None or no is None else f"{'neither' if ' nor ' in no else 'not'} {no}"
     return None if told is None else f"{_part_text(part)} is {told}"
 
 
@@ -218,5 +246,5 @@ def _span(query: Query) -> str:
 
 
 def _decimal(mantissa: int | Fraction, frac: int) -> str:
-    """Format a number over 2^frac with at most six decimals."""
-    return fixed(Fraction(mantissa, 1 << frac), 6).rstrip("0").rstrip(".")
+    """Format a number over 2^frac with six decimals at most, or with those that tell it apart."""
+    return fixed(Fraction(mantissa, 1 << frac), max(6, frac * 3 // 10 + 1)).rstrip("0").rstrip(".")

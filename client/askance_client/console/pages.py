@@ -158,6 +158,7 @@ def _asked(view: OwnersView, entry: Entry) -> Markup:
     purpose = entry["purpose"] or entry["study"][:16]
     shown = (
         ("Asked", entry["question"]),
+        ("Formula", entry.get("formula", "")),
         ("Answered", entry["answer"]),
         ("Study", _link(named, purpose) if entry["analysts"] else purpose),
     )
@@ -169,6 +170,7 @@ def _question(asked: Entry) -> Markup:
     return fill(
         _QUESTION,
         question=asked["question"],
+        formula=pairs(("Formula", asked.get("formula", ""))),
         cost=cost(asked["nano_nats"]),
         rounded=rounded if asked["rounded"] else "",
         truths=joined(

@@ -46,6 +46,13 @@ WIDE = Schema(
     flags=Bits(40),
     town=Category(("(missing)", *[f"town {place}" for place in range(30)])),
 )
+HARD = Schema(
+    "hard",
+    1,
+    smoker=Bit(),
+    seen=Category(("a", "b", "a or b", "x, y", "any other", "sick, which no value has", "Not a")),
+    fine=Real(0, 1, frac_bits=40),
+)
 RANGE = bucketize(WIDE.pay, [1000, "2500.5", 90_000])
 
 
@@ -83,6 +90,34 @@ RANGE = bucketize(WIDE.pay, [1000, "2500.5", 90_000])
             predicate((SCHEMA.age > 40) & (SCHEMA.smoker | (SCHEMA.education == "college"))),
             "Yes or no, by a rule on your age, smoker and education?",
         ),
+        (
+            predicate((SCHEMA.age != 40) & SCHEMA.smoker),
+            "Yes or no: your age is at most 39 or at least 41, and your smoker is yes?",
+        ),
+        (
+            predicate((WIDE.town != "town 7") & (WIDE.town != "town 9")),
+            "Yes or no: your town is neither town 7 nor town 9?",
+        ),
+        (
+            predicate(SCHEMA.age > 40, default=1),
+            "Yes or no: your age is at least 41, or is a value missing?",
+        ),
+        (
+            predicate(SCHEMA.age > SCHEMA.smoker, default=1),
+            "Yes or no, by a rule on your smoker and age, or is a value missing?",
+        ),
+        (predicate(HARD.seen == "a or b"), "Yes or no: your seen is 'a or b'?"),
+        (predicate((HARD.seen == "a") | (HARD.seen == "b")), "Yes or no: your seen is a or b?"),
+        (
+            category(HARD.seen),
+            "Which of a, b, 'a or b', 'x, y', 'any other', 'sick, which no value has', 'Not a' is"
+            " your seen?",
+        ),
+        (
+            predicate(HARD.fine < ask.constant(2**-30, 40)),
+            "Yes or no: your fine is below 0.0000000009313?",  # 2^-30 is 9.313...e-10
+        ),
+        (category(ask.first([SCHEMA.age > 16])), "Which of any value or no value is your age?"),
         (predicate(SCHEMA.age > 100), "Yes or no, by a rule on your age?"),
         (predicate(WIDE.pay < 1000), "Yes or no: your pay is below 1000?"),
         (predicate(WIDE.steps <= 9000), "Yes or no: your steps is at most 9000?"),
@@ -124,6 +159,33 @@ RANGE = bucketize(WIDE.pay, [1000, "2500.5", 90_000])
 )
 def test_a_question_is_a_question(query: Query, expected: str) -> None:
     assert question(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("doubled", "expected"),
+    [
+        (5, "Yes or no: your age is at least 41 and your smoker is yes?"),
+        (50, "Yes or no, by a rule on your age and smoker?"),  # 2^50 paths to each of them
+    ],
+)
+def test_a_condition_that_many_paths_lead_to_is_worded_once(doubled: int, expected: str) -> None:
+    value = (SCHEMA.age > 40) & SCHEMA.smoker
+    for _ in range(doubled):
+        value = value & value
+    assert question(predicate(value)) == expected
+
+
+def test_of_more_conditions_than_a_sentence_has_the_fields_are_named() -> None:
+    value = WIDE.flags[0] & WIDE.word[0]
+    for place in range(1, 20):
+        value = value & WIDE.flags[place]
+    assert question(predicate(value)) == "Yes or no, by a rule on your flags and word?"
+
+
+def test_an_expression_that_takes_long_is_not_evaluated_on_all_values() -> None:
+    """74 ages times 4,096 edges: of twelve such nodes a page would take minutes."""
+    buckets = index_of(bucketize(SCHEMA.age, range(100, 4196)))
+    assert question(predicate(buckets == 3)) == "Yes or no, by a rule on your age?"
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in learners.learners()])

@@ -58,7 +58,7 @@ def test_an_approval_on_the_page_is_followed_by_its_charge(page: Served) -> None
     study = words(page.get(f"study?{urlencode(named)}").text)
     for part in (
         "Study 0 of 8 nats spent, 8 nats left",
-        "Yes or no: your smoker is yes?",
+        "Yes or no: your smoker is yes? Formula (smoker == 1) An answer costs",
         "An answer costs 0.5 nats: of two equally likely values a reader is at most 62 % sure",
         "All studies cost at most 8 nats: of two equally likely values a reader is at most 99.97 %",
         "Possible answer if no if yes no 62.25 % 37.75 % yes 37.75 % 62.25 %",
@@ -76,7 +76,7 @@ def test_an_approval_on_the_page_is_followed_by_its_charge(page: Served) -> None
         "Whole life 0.5 of 8 nats spent, 7.5 nats left",
         "Today (UTC) 0.5 of 2 nats spent, 1.5 nats left",
         "Study 0.5 of 8 nats spent, 7.5 nats left",
-        "0.5 nats Asked Yes or no: your smoker is yes? Answered ",
+        "0.5 nats Asked Yes or no: your smoker is yes? Formula (smoker == 1) Answered ",
     ):
         assert part in last, last
     assert 'aria-label="6.25% spent"' in page.get().text

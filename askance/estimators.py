@@ -294,6 +294,12 @@ class LocalClassifier(ClassifierMixin, Supervised):  # type: ignore[misc]  # sci
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: classes as texts or numbers, shape (n,).
+
+        Raises:
+            ValueError: scikit-learn's checks, or fewer than two classes.
+            InvalidParameter: a parameter, a column's name, or a class that is no label of the
+                schema or reads as a missing value.
+            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         check_classification_targets(outcome)
@@ -498,6 +504,11 @@ class LocalLinearRegression(RegressorMixin, Supervised):  # type: ignore[misc]  
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: outcomes, shape (n,).
+
+        Raises:
+            ValueError: scikit-learn's checks, or one outcome in all rows and no schema.
+            InvalidParameter: a parameter, or a column's name.
+            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns, outcome = self._examples(X, y)
         name = self._outcome_name(columns, _TARGET)
@@ -561,6 +572,10 @@ class LocalKMeans(ClusterMixin, LocalEstimator):  # type: ignore[misc]  # scikit
         Args:
             X: numbers, shape (n, d).
             y: ignored.
+
+        Raises:
+            ValueError: scikit-learn's checks.
+            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         columns = self._checked(X, reset=True)
         self._run(
@@ -607,6 +622,10 @@ class LocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LocalEstimator
         Args:
             X: numbers, shape (n, d).
             y: ignored.
+
+        Raises:
+            ValueError: scikit-learn's checks.
+            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         self._run(
             self._checked(X, reset=True),
@@ -662,6 +681,10 @@ class LocalHistogram(LocalEstimator):
         Args:
             X: shape (n, d); a DataFrame may have texts, numbers and truth values.
             y: ignored.
+
+        Raises:
+            ValueError: scikit-learn's checks.
+            PlanRefused: too few rows at this epsilon; no device was asked.
         """
         self._run(
             self._checked(X, reset=True),

@@ -113,10 +113,13 @@ def fields_called(text: str, fields: Container[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """Names of columns in what is shown, in place of their fields' names."""
+    """Names of columns in what is shown, in place of their fields' names.
 
-    own: Mapping[str, str] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    A column is renamed only if no text of the data can be mistaken for its name.
+    """
+
+    own: Mapping[str, str] = field(default_factory=dict)  # by field, of all fields of a schema
+    renamed: Mapping[str, str] = field(default_factory=dict)  # those that differ
 
     @classmethod
     def of(cls, schema: Schema, own: Mapping[str, str]) -> ColumnNames:

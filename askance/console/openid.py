@@ -81,10 +81,10 @@ class IssuerSettings:
 class PersonTokens:
     """Tokens of one person."""
 
-    subject: str
-    forwarded: str = field(repr=False)
+    subject: str  # the claim sub
+    forwarded: str = field(repr=False)  # what the aggregator gets
     ends_unix_s: int
-    refresh: str = field(default="", repr=False)
+    refresh: str = field(default="", repr=False)  # gets further ones; empty: there are none
 
 
 class LoginRefused(CallRefused):

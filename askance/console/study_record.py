@@ -69,11 +69,11 @@ class StudyRecord:
     """Terms and rounds of a study, or of one of its epochs."""
 
     terms: StudyTerms
-    public_key: bytes
-    users: int
+    public_key: bytes  # of the analyst who signed the terms
+    users: int  # enrolled when it began; 0: it has not begun
     rounds: tuple[RoundRecord, ...]
-    transcript: str
-    deletion: tuple[str, ...]
+    transcript: str  # digest of the rounds so far
+    deletion: tuple[str, ...]  # what the aggregator states about deleted reports
 
     @property
     def columns(self) -> list[str]:

@@ -34,10 +34,10 @@ _DELAYS_S = (1, 2, 4, 8, 16, 32, 64)  # bounds of the first waits before a retry
 class DayOfWaits:
     """Waits of one day, by slots."""
 
-    queue: Floats
-    waits_s: Floats
-    arrivals: Floats
-    turned_away: float
+    queue: Floats  # check-ins that wait at the end of each slot
+    waits_s: Floats  # of a check-in that arrives in each slot
+    arrivals: Floats  # check-ins that were admitted in each slot
+    turned_away: float  # calls that were refused and tried again, each refusal counted
 
     def percentile_s(self, share: float) -> float:
         """Return the wait that a share of admitted check-ins does not pass."""

@@ -305,7 +305,7 @@ class OuterAccount:
 
 
 class RenyiBudgets:
-    """Budgets of the Renyi bound, each with an order and an equal share of delta."""
+    """Budgets of the Renyi bound, each with an order and an equal share of `delta`."""
 
     def __init__(self, delta: Fraction) -> None:
         count = len(_OCTAVES) * _PER_OCTAVE

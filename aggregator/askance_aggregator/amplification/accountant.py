@@ -324,6 +324,6 @@ def _downward(exact: Fraction) -> float:
 
 def _bounded(local: float, epsilon: Fraction) -> float:
     """The delta at epsilon of a release of which the local epsilon alone is known."""
-    # (e^local - e^epsilon) / (e^local + 1), attained by randomized response; at most local -
-    # epsilon times the derivative, which is below 1.
+    # (e^local - e^epsilon) / (e^local + 1), attained by randomized response; at most
+    # local - epsilon times the derivative, which is below 1.
     return min(1.0, nextafter(float(Fraction(local) - epsilon), inf))

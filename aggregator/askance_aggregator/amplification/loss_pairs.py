@@ -73,8 +73,8 @@ class LossPair:
 
 def pair_of(curve: Curve) -> LossPair:
     """Return the pair of the lower convex hull of a curve's points in e^epsilon."""
-    # Q's masses are the hull's changes of slope, P's at gamma are gamma times these, and P's at 1 /
-    # gamma are Q's at gamma, as the curve is of both directions. Exact, but for the rounding of
+    # Q's masses are the hull's changes of slope, P's at gamma are gamma times these, and P's at
+    # 1 / gamma are Q's at gamma, as the curve is of both directions. Exact, but for the rounding of
     # gamma and of the masses, which is upward.
     if len(curve.epsilons) < 2:
         raise InvalidParameter("a curve: expected two points or more, found one")

@@ -126,14 +126,14 @@ class _NotRecorded(AskanceError):
 class Verification:
     """Outcome of a study's verification."""
 
-    study: str
-    public_key: str
-    state: str
-    rounds: int
-    answers: int
-    transcript: str
-    checked: tuple[str, ...]
-    believed: tuple[str, ...]
+    study: str  # its digest, in hexadecimal
+    public_key: str  # of the analyst who signed it
+    state: str  # open, done, failed or cancelled
+    rounds: int  # closed ones that were replayed
+    answers: int  # reports that they count
+    transcript: str  # digest of what was replayed
+    checked: tuple[str, ...]  # what follows from the record, line by line
+    believed: tuple[str, ...]  # what an export cannot show
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON object."""

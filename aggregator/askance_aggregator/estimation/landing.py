@@ -26,7 +26,8 @@ def relative_landing(tilt: float | T, deviation: T, reach: T, constant: float = 
         reach: at least |W - E[W]| of any term, so at least E|X|^3 / sd^2.
         constant: `BERRY_ESSEEN_UNLIKE` where terms have different laws.
     """
-    # Under the law tilted by t, E[e^(-t (S - a)); S >= a] is the integral of t e^(-t y) P[0 <= S -
-    # a <= y] over y, and by Berry and Esseen no interval of length y holds more than y / (sd sqrt(2
-    # pi n)) + 2 (0.4748 E|X|^3 / sd^3) / sqrt(n). The first part is the normal law's factor.
+    # Under the law tilted by t, E[e^(-t (S - a)); S >= a] is the integral of t e^(-t y)
+    # P[0 <= S - a <= y] over y, and by Berry and Esseen no interval of length y holds more than
+    # y / (sd sqrt(2 pi n)) + 2 (0.4748 E|X|^3 / sd^3) / sqrt(n). The first part is the normal law's
+    # factor.
     return (1 / (tilt * sqrt(2 * pi)) + 2 * constant * reach) / deviation

@@ -31,11 +31,11 @@ Reals = NDArray[np.float64]
 class TalliedReports:
     """Reports to one request, as a tally."""
 
-    question: Question
+    question: Question  # of a vector perhaps a block of its components
     randomizer: Randomizer
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # `Family.tally` of the reports
     answered: int
-    decode: Decode | None = None
+    decode: Decode | None = None  # what was designed with the randomizer
 
     def answer(self, alpha: float) -> Answer:
         """Estimate the answer, with intervals that miss with a chance of at most alpha."""

@@ -381,10 +381,10 @@ _WEIGHT_BITS = 32  # of a symbol's weight: to round it costs a variance less tha
 def left_inverse(table: Matrix, scale: int) -> tuple[tuple[Fraction, ...], ...]:
     """B with sum_y B[v][y] * table[x][y] / scale = [v = x] for all levels v and x."""
     # A square table has one such B. A table with more symbols than levels has many; this is the
-    # least-squares one with each symbol weighted by the inverse of its column's mass, (table W
-    # table^T)^-1 table W. It has the least variance summed over levels for users who are evenly at
-    # all levels, and symbols of equal likelihood ratios get equal scores, as if they were one
-    # symbol: to divide a symbol costs nothing.
+    # least-squares one with each symbol weighted by the inverse of its column's mass,
+    # (table W table^T)^-1 table W. It has the least variance summed over levels for users who are
+    # evenly at all levels, and symbols of equal likelihood ratios get equal scores, as if they were
+    # one symbol: to divide a symbol costs nothing.
     levels, symbols = len(table), len(table[0])
     if levels > symbols:
         raise InvalidParameter(

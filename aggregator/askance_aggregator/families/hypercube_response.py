@@ -64,8 +64,8 @@ class HypercubeFamily(family.Family[HypercubeResponse]):
     @property
     def pair_agreement(self) -> Fraction:
         """Mean product of two components' agreements; 0 of one component."""
-        # At a distance i from the own pattern, all such patterns being equally likely, it is ((s -
-        # 2i)^2 - s) / (s (s - 1)): the square of the sum of all agreements less its diagonal.
+        # At a distance i from the own pattern, all such patterns being equally likely, it is
+        # ((s - 2i)^2 - s) / (s (s - 1)): the square of the sum of all agreements less its diagonal.
         size, radius = self.randomizer.components, self.randomizer.radius
         if size == 1:
             return Fraction(0)

@@ -129,8 +129,8 @@ def _inverses(q: int) -> Numbers:
 
 def _by_leading(codes: Numbers, cells: int, q: int, digits: int) -> Numbers:
     """Count by tables without the leading digit of a, which is taken from the reports."""
-    # For each value v of a cell's leading digit reports are counted by what is left of a, and by c
-    # - a_1 v in place of c.
+    # For each value v of a cell's leading digit reports are counted by what is left of a, and by
+    # c - a_1 v in place of c.
     lead, rest = np.divmod(codes, np.int64(power(q, digits)))
     value = rest % q
     left = rest - value

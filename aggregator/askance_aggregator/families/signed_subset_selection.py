@@ -80,9 +80,9 @@ class SignedSubsetFamily(family.SignedFamily[SignedSubsetSelection]):
 
     def _comparison(self, record: _Level, other: _Level, rest: _Level | None = None) -> Comparison:
         """Compare two levels with the other users at `rest`, or beside the least chance."""
-        # Chances are in units of even ones over 2^64 size (d - size), or over 2^64 size if size =
-        # d. j of g given values are in with given signs in (size)_j (d - size)_(g - j) 2^(g - j) of
-        # (d)_g 2^g of all sets, with falling factorials.
+        # Chances are in units of even ones over 2^64 size (d - size), or over 2^64 size if
+        # size = d. Of all sets (size)_j (d - size)_(g - j) 2^(g - j) parts in (d)_g 2^g have j of
+        # g given values with given signs, with falling factorials.
         d, size = self.randomizer.values, self.randomizer.size
         free = d - size or 1
         shares = (self.randomizer.threshold, self.randomizer.opposite)
@@ -157,9 +157,9 @@ class SignedSubsetFamily(family.SignedFamily[SignedSubsetSelection]):
 @lru_cache(maxsize=256, typed=True)
 def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
     """The signed subset selection that spends a budget with the least second moment."""
-    # The greatest threshold that fits, bias included, is found for the sizes around 2 d / (e^eps -
-    # 1); of those the least second moment of a value that the user is not at wins, and the smaller
-    # size a tie.
+    # The greatest threshold that fits, bias included, is found for the sizes around
+    # 2 d / (e^eps - 1); of those the least second moment of a value that the user is not at wins,
+    # and the smaller size a tie.
     check_integer("values", values, 1, MAX_VALUES)
     check_positive(nano)
     exponential, _ = exp_bounds(min(nano, 64 * NANO_NATS_PER_NAT), COIN_BITS)

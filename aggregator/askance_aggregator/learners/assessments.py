@@ -78,8 +78,8 @@ class Measure(Enum):
 class JointInterval:
     """Interval of the same joint statement that is not one of the estimates shown."""
 
-    name: str
-    held: bool
+    name: str  # of what, after "that of"
+    held: bool  # whether it holds the truth
 
 
 MISSING = "the share of users without a value"

@@ -484,9 +484,9 @@ def mean_products(values: Reals, squares: tuple[int, ...]) -> learning.Ends:
     Returns:
         The least and the greatest, shape (values, values) each.
     """
-    # Among users with both numbers a component v_i lies in -1 .. 1 and has the mean m_i. So |E[v_i
-    # v_j] - m_i m_j| is at most the product of both deviations (Cauchy and Schwarz), and (1 +-
-    # v_i)(1 +- v_j) is never below 0 (Frechet):
+    # Among users with both numbers a component v_i lies in -1 .. 1 and has the mean m_i. So
+    # |E[v_i v_j] - m_i m_j| is at most the product of both deviations (Cauchy and Schwarz), and
+    # (1 +- v_i)(1 +- v_j) is never below 0 (Frechet):
     #
     #     |m_i + m_j| - 1 <= E[v_i v_j] <= 1 - |m_i - m_j|.
     #

@@ -78,9 +78,9 @@ class HeavyHitter(JsonObject):
 class OtherValues(JsonObject):
     """Users whose value is none of the candidates, or who have none: their share in [0, 1]."""
 
-    candidates: int
+    candidates: int  # number of values in the list
     share: float
-    low: float
+    low: float  # of the interval that holds jointly with all others
     high: float
 
     def __str__(self) -> str:

@@ -129,7 +129,11 @@ class Marginals(JsonObject):
     tables: tuple[Marginal, ...]
 
     def of(self, *columns: str) -> Marginal:
-        """The marginal of these columns, in this order."""
+        """The marginal of these columns, in this order.
+
+        Raises:
+            InvalidParameter: it was not asked for.
+        """
         for table in self.tables:
             if table.columns == columns:
                 return table

@@ -115,6 +115,9 @@ class Ranges(JsonObject):
         Utility: the interval holds, jointly for all ranges and with that of the missing share,
         wherever all raw intervals do: it follows from the sums of those of few ranges, inside and
         outside, and from what they leave.
+
+        Raises:
+            InvalidParameter: low and high are not two of `ends`, the greater one last.
         """
         if low not in self.ends or high not in self.ends or not low < high:
             raise InvalidParameter(
@@ -151,6 +154,9 @@ class Ranges(JsonObject):
         first up to which it does, by the lower ends. The intervals of all levels hold wherever all
         raw intervals do. The value is where the shares reach the level, if a cell's users are
         spread evenly over it.
+
+        Raises:
+            InvalidParameter: the level is not in (0, 1).
         """
         asked = rational(level, "level")
         if not 0 < asked < 1:

@@ -66,8 +66,9 @@ class Laplace:
 
     def half_width(self, confidence: Rational, answers: int = 1) -> int:
         """The least t for which P[no |k| of `answers` draws > t] >= confidence."""
-        # P[|k| > t] = 2 q^(t+1) / (1 + q) for q = e^(-1 / scale), to be at most 1 - confidence^(1 /
-        # answers). Computed to 60 digits, the last ones rounded so that t is never too small.
+        # P[|k| > t] = 2 q^(t+1) / (1 + q) for q = e^(-1 / scale), to be at most
+        # 1 - confidence^(1 / answers). Computed to 60 digits, the last ones rounded so that t is
+        # never too small.
         wanted = read_probability(confidence, "confidence")
         check_answers(answers)
         if 1 - wanted < _LEAST_TAIL:

@@ -65,8 +65,8 @@ class CellLaws:
         scores: w, shape (cells, symbols).
         chances: pi, shape (cells, symbols).
         moves: per parameter the half width times the derivative of M, as the coefficients of 1, z
-            and z^2 in what stands before e^(z w); each of shape (cells, symbols). None, as are
-            curves: the cells are their centres.
+            and z^2 in what stands before e^(z w); each of shape (cells, symbols).
+            Empty, as are curves: the cells are their centres.
         curves: so the second derivatives, times half the product of two half widths (of a mixed
             one, times the product).
         highest: the greatest scores within the cell, shape (cells, symbols).

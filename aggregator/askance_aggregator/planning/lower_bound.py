@@ -78,8 +78,9 @@ def _signed_users(tau: float, mass: float, nats: float, beta: float) -> int:
 
 def _two_record_users(share: float, gap: float, nats: float, beta: float) -> int:
     """For two populations of which one has this share of a record, the other `gap` less of it."""
-    # 1 - B is half the squared Hellinger distance: (sqrt(a) - sqrt(b))^2 = (a - b)^2 / (sqrt(a) +
-    # sqrt(b))^2, which does not cancel however small the gap.
+    # 1 - B is half the squared Hellinger distance:
+    # (sqrt(a) - sqrt(b))^2 = (a - b)^2 / (sqrt(a) + sqrt(b))^2, which does not cancel however small
+    # the gap.
     lie = 1 / (exp(nats) + 1)
     one, two = (lie + part * (1 - 2 * lie) for part in (max(share - gap, 0.0), share))
     between = (gap * (1 - 2 * lie)) ** 2

@@ -90,9 +90,9 @@ class WideRange(NamedTuple):
     """Tolerance that is a large part of the range of an answer, so that its bounds matter."""
 
     tau: float
-    low: float
+    low: float  # least value of the answer
     high: float
-    is_stated: bool
+    is_stated: bool  # by the study, so that fewer users are enough instead
 
     def __str__(self) -> str:
         gain = (

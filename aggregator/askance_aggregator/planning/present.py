@@ -107,7 +107,8 @@ class PresenceCells:
         return PresenceCells(self.means, none, self.shares - self.along, none)
 
     def part(self, number: int) -> PresenceCells:
-        """Return of each cell a part of so many of its width: behind its middle, of least share."""
+        """Return the part of each cell that is above its middle mean and at its least share."""
+        # Both widths are divided by `number`.
         across, along = self.across / number, self.along / number
         return PresenceCells(self.means + across, across, self.shares - self.along + along, along)
 

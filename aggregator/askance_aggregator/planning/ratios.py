@@ -46,7 +46,7 @@ _RANGE = 2.0  # of a number: no estimate is off by more
 MOST_EXACT = 1024  # users of a block
 _FIRST_MEANS, _FIRST_SHARES = 32, 4
 _DIVISIONS = 12
-_MOST_DIVIDED = 512  # cells that are divided at once: beyond it the answer is the careful one
+_MOST_DIVIDED = 512  # cells that are divided at once; with more, a size counts as too small
 _ON_THE_EDGE = 1e-9  # of a count: a report that is off by just tau fails
 _TINY = 1e-300
 
@@ -180,7 +180,8 @@ class RatioCells:
         return RatioCells(self.low[kept], self.high[kept], self.least[kept], self.most[kept])
 
     def divided(self, tau: float) -> RatioCells:
-        """Halve each cell in that of its widths, beside tau and beside its share, which is more."""
+        """Halve each cell across its means or its shares, whichever width is more for its unit."""
+        # A width of means is in units of tau, one of shares in units of the least share.
         wide = (self.high - self.low) / tau >= (self.most - self.least) / self.least
         mean, share = (self.low + self.high) / 2, (self.least + self.most) / 2
         first = np.where(wide, mean, self.high), np.where(wide, self.most, share)

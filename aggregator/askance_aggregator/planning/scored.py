@@ -101,8 +101,8 @@ def _side(rows: Reals, unit: Reals, shift: float) -> _Side:
 
 def _log_moment(rows: Reals, unit: Reals, means: Reals, s: float) -> float:
     """The greatest ln E[e^(s (W - E[W]))] of a mixture of two rows."""
-    # Between rows x and y, at part w of y, the derivative of ln P - s m is 0 at P = (P_y - P_x) /
-    # (s (m_y - m_x)).
+    # Between rows x and y, at part w of y, the derivative of ln P - s m is 0 at
+    # P = (P_y - P_x) / (s (m_y - m_x)).
     if s == 0:
         return 0.0
     moments = rows @ np.exp(s * unit)

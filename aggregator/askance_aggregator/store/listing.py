@@ -154,9 +154,9 @@ T_co = TypeVar("T_co", bound=ListedStudy, covariant=True)
 class StudyExtent:
     """List of which a query was answered with a part."""
 
-    fitting: int
-    total: int
-    more: bool
+    fitting: int  # studies that fit the query, on all its parts
+    total: int  # studies of the list, whatever the query says
+    more: bool  # whether there is another part in the query's direction
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,9 +170,9 @@ class MoveEnd(OrderedTransactions, Protocol):
 class Moved:
     """Outcome of a move."""
 
-    tables: dict[str, TableDigest]
-    audit_entries: int
-    resumed: bool
+    tables: dict[str, TableDigest]  # the copied ones, by name
+    audit_entries: int  # in the verified audit log
+    resumed: bool  # an earlier run had copied and verified all
 
     def rows(self, table: str) -> int:
         """Return the number of rows of a table."""

@@ -198,7 +198,7 @@ class LocalOracle:
         # A category of fewer cells than were rehearsed has less of beta, and may need more users
         # for that. Then the round is given the beta of as many values as were rehearsed.
         #
-        # Returns: The round, and of how many planned values it spends the beta.
+        # The number is that of the planned values whose beta the round spends.
         planned = self._planned_for(batch, batch.values)
         if self._batches >= len(self._plan.rounds):
             return planned, batch.values

@@ -171,7 +171,12 @@ class Session(Generic[T]):
         )
 
     def oracle(self) -> LocalOracle:
-        """The fleet as an oracle for this study's learner, with what the transcript holds."""
+        """The fleet as an oracle for this study's learner, with what the transcript holds.
+
+        Raises:
+          PlanRefused: it cannot work with these users and this budget; no user was asked.
+          NondeterminismError: the same plan was feasible when the recorded rounds were asked.
+        """
         begun = any(isinstance(event, Asked) for event in self._transcript.recorded)
         try:
             study_plan = self.plan()

@@ -60,7 +60,7 @@ class DesignedTable:
 
     @property
     def figure(self) -> Fraction:
-        """Return the exact figure of the objective: of the integers, on the moved grid."""
+        """Return what the integers attain of the objective, exactly, on the moved grid."""
         return figure_of(self.objective, self.channel, self.values)
 
     @property

@@ -110,11 +110,12 @@ class Folds(NamedTuple):
 
 def solve(terms: Terms, values: Vector, ratio: float) -> Solution:
     """The best table whose symbols decode to the given values, as floats."""
-    # Variables are a ceiling w_y a symbol and what an entry is above its floor: with Q[y, i] =
-    # e^-eps w_y + d[y, i], constraints are rows that sum to 1, means that are the grid, and 0 <=
-    # d[y, i] <= (1 - e^-eps) w_y. So all variables are of the same order, however large eps is.
-    # Where the terms are symmetric, there is an optimum that is its own mirror image (average a
-    # table and its image), and half of the symbols, those with a value of 0 or more, stand for all.
+    # Variables are a ceiling w_y a symbol and what an entry is above its floor: with
+    # Q[y, i] = e^-eps w_y + d[y, i], constraints are rows that sum to 1, means that are the grid,
+    # and 0 <= d[y, i] <= (1 - e^-eps) w_y. So all variables are of the same order, however large
+    # eps is. Where the terms are symmetric, there is an optimum that is its own mirror image
+    # (average a table and its image), and half of the symbols, those with a value of 0 or more,
+    # stand for all.
     #
     # Decode values are all different. Among them is one of at least C (and, of terms that are not
     # symmetric, one of at most -C), or no table is unbiased. The ratio is e^eps.

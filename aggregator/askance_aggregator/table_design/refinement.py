@@ -57,7 +57,7 @@ class Refined(NamedTuple):
 
     solution: programme.Solution
     lower_bound: float
-    dual: programme.Dual
+    dual: programme.Dual  # prices that prove the bound
 
 
 def by_windows(terms: Terms, ratio: float) -> bool:

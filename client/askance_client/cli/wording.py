@@ -1,10 +1,10 @@
 """Questions in plain words, each of which follows from the expression that a device evaluates.
 
-Where a value depends on one part of the record, it is evaluated on all values of that part, and is
-told by those that lead to it. Of a number with many values these are one between any two
-neighbouring constants, if the number is compared with constants only: there nothing can change.
-Where it depends on more, or on too much to be evaluated at once, the parts and the number of
-possible answers are named. A label that could be read as more than a name is in quotes.
+Where an answer depends on one part of the record, the expression is evaluated on all values of that
+part, and the words name those that lead to the answer. A number with many values is evaluated once
+between any two neighbouring constants, if it is compared with constants only: in between no answer
+changes. Where an answer depends on more, or on too much to be evaluated at once, the fields and the
+number of possible answers are named. A label that could be read as more than a name is in quotes.
 """
 
 from __future__ import annotations

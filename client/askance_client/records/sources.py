@@ -101,7 +101,11 @@ class Several(Enum):
         return 0
 
     def check(self, table: Table, rows: Mapping[str, Sequence[int]]) -> None:
-        """Check, when a device starts, that no member has several records where that is refused."""
+        """Check, when a device starts, that no member has several records where that is refused.
+
+        Raises:
+          InvalidRecord: a member has; it is not named.
+        """
         for theirs in rows.values() if self is Several.REFUSE else ():
             if len(theirs) > 1:
                 raise InvalidRecord(

@@ -26,7 +26,7 @@ _UNKNOWN = "UNAUTHENTICATED"  # in a failure of devices that are not enrolled
 
 
 def an_enrolment_token(text: str) -> bytes:
-    """Check an enrolment token, without spaces around it."""
+    """Check an enrolment token, without spaces around it; an error does not show it."""
     text = text.strip()
     if not text.isascii() or not 1 <= len(text) <= MAX_ENROLMENT_TOKEN_BYTES:
         raise InvalidParameter(

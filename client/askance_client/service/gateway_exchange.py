@@ -73,10 +73,10 @@ class MemberReports:
 class GatewayBatch:
     """Message of a gateway."""
 
-    known_studies: tuple[bytes, ...] = ()
+    known_studies: tuple[bytes, ...] = ()  # digests of those that it holds, in its first message
     joins: tuple[Join, ...] = ()
     reports: tuple[MemberReports, ...] = ()
-    settled: int = 0
+    settled: int = 0  # responses that were dealt with since the message before
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Numeric:
 class Labelled:
     """A column of labels."""
 
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # the stated ones, two or more
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) < 2:

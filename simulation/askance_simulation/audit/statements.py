@@ -42,9 +42,9 @@ class Departure:
 class Goodness:
     """Result of comparing shares."""
 
-    statements: int
-    unseeable: int
-    departures: tuple[Departure, ...]
+    statements: int  # number of those tested
+    unseeable: int  # so improbable that never being shown is no evidence in n reports
+    departures: tuple[Departure, ...]  # those that do not hold
 
 
 def stated(randomizer: Randomizer, law: Law) -> Statements:

@@ -83,10 +83,10 @@ class EpochSeries:
     """Results of a repeated study, in order of time."""
 
     study: Study
-    terms: StudyTerms
+    terms: StudyTerms  # as they were signed, with the epochs
     users: int
     epochs: tuple[Epoch, ...]
-    ledgers: dict[int, Ledger]
+    ledgers: dict[int, Ledger]  # of the users, by ordinal
 
     @property
     def repeat(self) -> Repeat:

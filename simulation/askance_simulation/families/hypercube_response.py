@@ -95,9 +95,10 @@ def _distances(randomizer: HypercubeResponse, coins: dispatch.Coins) -> dispatch
 
 def _edges(within: Sequence[int], before: int, words: int) -> list[int]:
     """Compute the least joined coins per next distance, ceil(t 2^bits / R)."""
-    #   within: how many patterns there are up to each distance of one side.
-    #   before: how many there are before this side.
-    #   words: number of coins that are joined, 64 bits each.
+    # (U R) >> bits is at least t from there on, U the joined coins.
+    # within: how many patterns there are up to each distance of one side.
+    # before: how many there are before this side.
+    # words: number of coins that are joined, 64 bits each.
     patterns = within[-1] - before
     return [-(-((reached - before) << (64 * words)) // patterns) for reached in within[:-1]]
 

@@ -81,8 +81,7 @@ class _Replayed:
     refusals: RefusalCounts = field(default_factory=RefusalCounts)
 
     def answer(self, ask: Ask) -> Outcome | None:
-        """Answer a request as `Device.answer` and `MemoryLedger.commit` do, step by step."""
-        # Returns: None where no report leaves.
+        """Answer as `Device.answer` and `MemoryLedger.commit` do; None where no report leaves."""
         stored = self.stored.get(ask.request)
         if stored is not None:
             return stored

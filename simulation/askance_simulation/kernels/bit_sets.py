@@ -185,7 +185,7 @@ def _add_signs(
     # own_in: 1 if the own value is in.
     # same: 1 if with its own sign.
     # plus: the sets without the own value, if they have fewer items than there are; then those
-    #         with +.
+    # with +.
     # minus: to be filled with those with -.
     # sets: the constants.
     cells, neutral = np.uint64(sets.values), np.uint64(2 * sets.values)

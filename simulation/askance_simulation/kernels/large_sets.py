@@ -14,7 +14,6 @@ from askance_simulation.kernels.blocks import column_of, count_numbers, users_at
 from askance_simulation.kernels.byte_counts import add_bits
 from askance_simulation.kernels.compiling import compiled, inlined, product_high
 
-_TOP = np.uint64(1 << 63)
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)

@@ -63,7 +63,12 @@ class Picture:
     figure: Any
 
     def save(self, path: Path | str) -> None:
-        """Write a .png or .svg file, the same bytes for the same picture."""
+        """Write a .png or .svg file, the same bytes for the same picture.
+
+        Raises:
+          InvalidParameter: another suffix.
+          OSError: it cannot be written, as on a full disk; no part of it is left.
+        """
         where = Path(path)
         if where.suffix not in SUFFIXES:
             raise InvalidParameter(f"expected a file named *.png or *.svg, found {where}")

@@ -106,7 +106,7 @@ class ColumnCells(Protocol):
 class UnreadCells:
     """Cells of a column that holds neither numbers, truth values, texts nor times."""
 
-    why: str
+    why: str  # what the column holds, for the reader of a result
     total = 0
     distinct = 0
     share = Fraction(0)
@@ -338,8 +338,8 @@ class NumberCells:
 class NumberBlock:
     """Summary of a block of numbers, with the rows of each different value that is counted."""
 
-    missing: int
-    infinite: Mapping[str, int]
+    missing: int  # rows without a finite number
+    infinite: Mapping[str, int]  # of these, those of each infinity by its text
     total: int
     low: Any
     high: Any

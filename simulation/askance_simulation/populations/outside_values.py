@@ -21,9 +21,9 @@ _LABELS_SHOWN = 4
 class Outside:
     """Number of a field's values outside a schema."""
 
-    values: int = 0
-    unknown: int = 0
-    beyond: int = 0
+    values: int = 0  # rows with a value
+    unknown: int = 0  # those that fit nothing in the field
+    beyond: int = 0  # numbers that are clamped by more than the rounding to the grid
 
     def __add__(self, other: Outside) -> Outside:
         """Return the numbers over the rows of both, which are different ones."""

@@ -83,7 +83,7 @@ class Interactive(LocalAlgorithm[T_co]):
     """A local algorithm whose calls may depend on earlier reports; a user may be asked again."""
 
     factory: Callable[[], LocalRun[T_co]]
-    most: int
+    most: int  # calls: T of Definition 4.4
 
     @property
     def calls_at_most(self) -> int:

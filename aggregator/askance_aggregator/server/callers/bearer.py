@@ -147,7 +147,13 @@ class BearerCallers:
 def checked_claims(
     token: str, keys: IssuerKeys, *, issuer: str, audience: str, leeway_s: int
 ) -> Mapping[str, Any]:
-    """Return the claims of a token whose signature, issuer, audience and times hold."""
+    """Return the claims of a token whose signature, issuer, audience and times hold.
+
+    The algorithm is one of `ALGORITHMS`, whatever the token's header says.
+
+    Raises:
+      CallRefused: one of them does not hold; the message does not quote the token.
+    """
     if len(token) > MAX_TOKEN_BYTES:
         raise _bad_token(f"expected at most {MAX_TOKEN_BYTES} bytes")
     times = jwt.JWTClaimsRegistry(

@@ -46,7 +46,11 @@ class AuditRecorder:
         return self._log.append(replace(event, at_unix_s=self._now_s()), nonce).number
 
     def refuse(self, event: AuditEvent) -> None:
-        """Append a refusal, or count it if its caller was refused too often in this minute."""
+        """Append a refusal, or count it if its caller was refused too often in this minute.
+
+        Raises:
+          StoreError: nothing was recorded.
+        """
         self.flush()
         with self._lock:
             minute = self._now_s() // _WINDOW_S

@@ -79,8 +79,8 @@ class CallStatus:
     """Status with which a failed call ends."""
 
     code: grpc.StatusCode
-    details: str
-    metadata: Metadata = ()
+    details: str  # one line of text
+    metadata: Metadata = ()  # trailing metadata, for programs
 
 
 Method = Callable[[Context], Awaitable[None]]

@@ -42,10 +42,10 @@ class BadSigningRequest(RemoteProtocolError):
 class IssuedCertificate:
     """A new certificate, and what its holder needs beside it."""
 
-    fingerprint: bytes
-    chain: bytes
+    fingerprint: bytes  # SHA-256 of the certificate (DER)
+    chain: bytes  # PEM: the certificate, then those between it and the root
     ends_unix_s: int
-    older_end_unix_s: int
+    older_end_unix_s: int  # end of the overlap with older ones of the holder
 
 
 class CertificateIssuer(Protocol):
@@ -96,7 +96,10 @@ TOKENS_ALONE = TokensAlone()
 
 
 class Certification:
-    """Issues certificates, and checks those that callers show."""
+    """Issues certificates, and checks those that callers show.
+
+    `check_gateway` raises Revoked for the number of a gateway that may not take part.
+    """
 
     def __init__(
         self,

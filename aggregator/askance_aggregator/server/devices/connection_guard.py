@@ -338,8 +338,7 @@ class ConnectionGuard:
     def _end_later(
         self, ordered: Sequence[ListenerConnection], ended: dict[int, str]
     ) -> list[Network]:
-        """End the newest connections of a holder or an address that has too many."""
-        # Returns: The addresses that have half as many as they may.
+        """End the newest connections past a limit; return addresses with half as many as it."""
         full: dict[str, None] = {}
         counts: defaultdict[Hashable, int] = defaultdict(int)
         for one in ordered:

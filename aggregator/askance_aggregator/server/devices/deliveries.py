@@ -42,9 +42,9 @@ class Delivery(NamedTuple):
     opened: OpenRound
     reports: CheckedReports
     ordinal: int
-    place: int
-    data: tuple[bytes, ...]
-    sequences: tuple[int, ...]
+    place: int  # of the user in the reports' cohort
+    data: tuple[bytes, ...]  # as they arrived
+    sequences: tuple[int, ...]  # sequence numbers of the reports
 
 
 def _rows(delivery: Delivery) -> Iterator[StoredReport]:

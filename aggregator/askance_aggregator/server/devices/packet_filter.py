@@ -24,7 +24,7 @@ _WHOLE = 0xFFFFFFFF
 
 
 def drop_from(listening: socket.socket, networks: Collection[Network]) -> bool:
-    """Accept no connection from these networks alone; return whether the system can (Linux)."""
+    """Drop connections from these networks alone; return whether the system can (Linux)."""
     if not sys.platform.startswith("linux"):
         return False
     if not networks:

@@ -103,7 +103,7 @@ class Passages:
         self._thread.start()
 
     def refuse(self) -> None:
-        """Accept no connection from now on; those that are there go on until `stop`."""
+        """Accept no connection from now on; those that the service has taken go on until `stop`."""
         self._stopping = True
         with self._lock:
             self._unsent += COMMAND.pack(REFUSE, 0, 0)

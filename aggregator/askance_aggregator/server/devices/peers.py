@@ -72,7 +72,11 @@ class Peers:
 
     @contextmanager
     def unproven(self, peer: str) -> Iterator[None]:
-        """Count a call for the length of a block."""
+        """Count a call for the length of a block.
+
+        Raises:
+          Overloaded: a limit is reached; the call is not counted.
+        """
         if self._calls >= self._limits.calls:
             raise Overloaded("calls: expected fewer callers without a proven identity")
         group = self._group(peer)

@@ -151,7 +151,10 @@ class RefusedAddresses:
 
 
 class ConnectCalls:
-    """Answers calls."""
+    """Answers calls of devices by the Connect protocol, passed on to the aggregator.
+
+    Pages of `origins` may call; addresses of `trusted` proxies have no limit.
+    """
 
     def __init__(
         self,

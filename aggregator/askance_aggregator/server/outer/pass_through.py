@@ -54,7 +54,7 @@ Resolve = Callable[[str, Iterable[str]], str]
 
 
 class PassThrough(grpc.GenericRpcHandler):
-    """Handler of every method that is passed on."""
+    """Handler of every method that is passed on: of analysts, and with `devices` of those too."""
 
     def __init__(self, inner: aio.Channel, caller: Resolve, *, devices: bool) -> None:
         self.devices = devices

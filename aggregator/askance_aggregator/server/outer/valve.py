@@ -40,8 +40,8 @@ from askance_aggregator.server.outer.addresses import IpAddress, read_ip
 COMMAND = struct.Struct("=BQQ")
 """Of the service: a kind, the number of a connection, and a value."""
 CREDIT, DEVICE, GATEWAY, END, REFUSE = 1, 2, 3, 4, 5
-"""Kinds: bytes that a call brought; the number of the proven holder, twice; an end at once; and, of
-none, that no connection is taken any more."""
+"""Kinds: bytes that a call brought; the number of the proven holder, twice; an end at once; and,
+without a connection, that none is accepted any more."""
 REPORT = struct.Struct("=BQQ16sH")
 """Of the valve: a kind, the number of a connection, bytes, an IPv6 address, and a port."""
 OPENED, RECEIVED, GONE = 1, 2, 3
@@ -384,7 +384,7 @@ class Valve(asyncio.Protocol):
         self._control: asyncio.Transport
 
     def add(self, caller: _Caller, address: IpAddress, port: int) -> bool:
-        """Take a connection up; False: there are as many as there may be, or none any more."""
+        """Take a connection up; False: there are as many as there may be, or none is accepted."""
         if self.refuses or len(self._callers) >= self.settings.connections:
             return False
         passage = Passage(next(self._numbers), address, port)
@@ -456,7 +456,7 @@ class Valve(asyncio.Protocol):
                 self._prove(caller, (kind == GATEWAY, value))
 
     def _refuse(self) -> None:
-        """Take no connection any more; those that the service has go on."""
+        """Accept no more connections; those that the service has taken go on."""
         self.refuses = True
         self.server.close()
         for caller in list(self._callers.values()):

@@ -51,7 +51,10 @@ class _Row:
 
 
 class Failures:
-    """Failures in a row per kind; a store's observer (see `store.StoreWatch`). For any thread."""
+    """Failures in a row per kind; a store's observer (see `store.StoreWatch`). For any thread.
+
+    `on_change` is called with whether the aggregator is to be taken out of service.
+    """
 
     def __init__(
         self,

@@ -53,8 +53,8 @@ _HEAD = f"""\
 class AggregatorHome:
     """A folder that has just been made."""
 
-    folder: Path
-    analyst: bytes
+    folder: Path  # holds `aggregator.toml` and what it names
+    analyst: bytes  # public key of the first analyst
 
     @classmethod
     def create(

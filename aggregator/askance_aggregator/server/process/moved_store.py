@@ -32,9 +32,9 @@ MOVED_NOTE = "store-moved.json"
 class MovedStore:
     """Move of a store, as the folder of its aggregator knows it."""
 
-    number: int
-    digest: str
-    to: str
+    number: int  # of the entry that the move has made in the audit log
+    digest: str  # of that entry, in hexadecimal
+    to: str  # address of the store since then, without a password
     at_unix_s: int
 
     @classmethod

@@ -330,8 +330,7 @@ class _Beside:
         self.outer_counter = OuterCounter(store)
 
     def resume(self, server: AggregatorServer, address: str) -> int:
-        """Go on with open studies, then let the health service say that all is served."""
-        # Returns: How many studies go on.
+        """Go on with open studies, then report all as served; return how many studies go on."""
         resumed = self.manager.resume()
         asyncio.run_coroutine_threadsafe(self.health.serving(), server.loop).result(_PATIENCE_S)
         _LOG.info("serving", address=address, studies_resumed=resumed)
@@ -544,12 +543,10 @@ def _log_head(log: AuditLog) -> None:
 def _instruments(
     settings: TelemetrySettings | None, registry: CollectorRegistry, listen: Address
 ) -> tuple[PrometheusObserver, AbstractContextManager[None]]:
-    """Make the service's observer."""
+    """Make the service's observer, and a block during which spans and metrics are sent."""
     # settings: where spans and metrics are sent; None: nowhere.
     # registry: where the metrics are collected, for the page and for sending.
     # listen: where the process listens; with the machine's name it tells replicas apart.
-    #
-    # Returns: The observer, and a block during which they are sent.
     if settings is None:
         return PrometheusObserver(registry), nullcontext()
     try:

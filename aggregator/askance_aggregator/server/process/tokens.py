@@ -41,9 +41,9 @@ class EnrolmentToken:
     """Enrolment token and what it permits."""
 
     text: str = field(repr=False)
-    token_id: bytes
-    devices: int
-    ends_unix_s: int
+    token_id: bytes  # the name under which its use is counted
+    devices: int  # that may be enrolled with it, over all its uses
+    ends_unix_s: int  # refused from then on
 
 
 class EnrolmentTokens:

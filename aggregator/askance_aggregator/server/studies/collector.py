@@ -47,10 +47,10 @@ KEEP_ALL = KeepLimits()
 class Collected:
     """Outcome of a collection."""
 
-    reports_of: int
-    results_of: int
-    rows: int
-    devices: int = 0
+    reports_of: int  # studies whose reports were deleted, or whose deletion was completed
+    results_of: int  # studies whose results were deleted
+    rows: int  # removed one by one; a store that drops reports together counts none
+    devices: int = 0  # that have lapsed and were forgotten
 
 
 class Collector:

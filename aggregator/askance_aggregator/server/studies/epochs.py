@@ -38,7 +38,7 @@ class EpochClock:
 
     repeat: Repeat
     epoch: int
-    expires_unix_s: int
+    expires_unix_s: int  # devices refuse the study from then on
     now_s: Callable[[], int]
 
     def until_begin_s(self) -> int:

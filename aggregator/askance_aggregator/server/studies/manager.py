@@ -309,7 +309,10 @@ class StudyManager:
         return StudyState.OPEN if ended is None else ended.state
 
     def pause(self, digest: bytes, public_key: bytes) -> StudyState:
-        """Pause a study, also over restarts: it asks nothing new and takes what is on its way."""
+        """Pause a study, also over restarts: it asks nothing new and takes what is on its way.
+
+        The deadlines of its rounds stand still. Returns its state; one that has ended stays as is.
+        """
         self._signed(digest, public_key)
         ended = self._store.conclusion(digest)
         if ended is not None:

@@ -242,8 +242,8 @@ class Run:
         return self._collect(self._service)
 
     def _await_approval(self) -> bool:
-        """Wait for an approver's signature, where it is needed; a refused study is cancelled."""
-        # Returns: False if the study has expired meanwhile.
+        """Wait for an approver's signature where needed; False: the study has expired meanwhile."""
+        # A study that is refused is cancelled.
         digest, needs, unknown = self.submission.digest, self._approval_is_needed(), None
         try:
             while not self._cancelled.is_set():

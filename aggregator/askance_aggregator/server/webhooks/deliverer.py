@@ -168,7 +168,10 @@ class Send(Protocol):
 
 
 def wait_s(attempt: int, longest_s: int, share: float) -> int:
-    """Return the seconds until the next try: doubled each time; `share` of a half is random."""
+    """Return the seconds from a failed try, the first being 1, to the next: doubled each time.
+
+    `share`, 0 to 1, is drawn at random: the wait is between a half and all of the doubled time.
+    """
     doubled = FIRST_WAIT_S << min(attempt - 1, 32)
     return max(round(min(doubled, longest_s) * (1 + share) / 2), 1)
 
@@ -212,7 +215,11 @@ class Deliverer:
                 stopping.wait(LOOK_S)
 
     def deliver_next(self) -> bool:
-        """Try the next end that is due; return whether it was delivered."""
+        """Try the next end that is due; return whether it was delivered.
+
+        Raises:
+          StoreError: the store failed; what was sent is sent again.
+        """
         receiver = self._receiver
         claim = self._queue.claim(receiver.name, receiver.timeout_s + _CLAIM_S)
         if claim is None:

@@ -92,12 +92,12 @@ def sample_size(size: int, *, alpha: Rational, beta: Rational, epsilon: Rational
     # n >= (ln |H| + ln(2/beta)) max{6/(eps alpha), 4.5/alpha^2}.
     #
     # Proof. Let h* be the class's best, OPT its error; h is bad if its error is above OPT + alpha.
-    # By Hoeffding each bad h has training error above OPT + 2 alpha/3 but with probability e^(-2 n
-    # alpha^2 / 9), and h* has at most OPT + alpha/3 but with the same. There are at most |H| - 1
-    # bad ones, so all of this holds but with |H| e^(-2 n alpha^2 / 9) <= beta/2. Then a bad h gets
-    # more than n alpha/3 examples more wrong than the best in training, so its coin comes up with
-    # probability below e^(-eps n alpha / 6); one of them is chosen with at most |H| times that, <=
-    # beta/2 (by the exponential mechanism, whose weights are divided by at least 1; and by
+    # By Hoeffding each bad h has training error above OPT + 2 alpha/3 but with probability
+    # e^(-2 n alpha^2 / 9), and h* has at most OPT + alpha/3 but with the same. There are at most
+    # |H| - 1 bad ones, so all of this holds but with |H| e^(-2 n alpha^2 / 9) <= beta/2. Then a bad
+    # h gets more than n alpha/3 examples more wrong than the best in training, so its coin comes up
+    # with probability below e^(-eps n alpha / 6); one of them is chosen with at most |H| times
+    # that, <= beta/2 (by the exponential mechanism, whose weights are divided by at least 1; and by
     # permute-and-flip, where a candidate must at least win its own coin).
     #
     # The print's max{4/(eps alpha), 2/alpha^2} bounds the training error of bad h by alpha/2, but

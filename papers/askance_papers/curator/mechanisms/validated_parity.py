@@ -39,8 +39,8 @@ _GRID = 100  # thresholds between a good and a bad candidate, in parts of alpha
 class ValidatedSizes:
     """Sufficient numbers of examples."""
 
-    training: int
-    test: int
+    training: int  # for the k runs of A
+    test: int  # for the choice
 
     @property
     def total(self) -> int:
@@ -155,10 +155,10 @@ def choice_examples(epsilon: Fraction, candidates: int, alpha: Rational, beta: R
     """
     # One candidate has an error of at most alpha / 2; a bad one has more than alpha. Let m be the
     # test part, and a < b parts of alpha. By Chernoff's bound the good one makes at most a alpha m
-    # mistakes but with e^(-alpha m h(2 a) / 2), a bad one at least b alpha m but with e^(-alpha m
-    # h(b)), h(x) = x ln x - x + 1; and then one of the k is a bad choice with at most k e^(-epsilon
-    # (b - a) alpha m / 2). Each of the three is to be beta / 3; a and b are those on a grid for
-    # which m is least.
+    # mistakes but with e^(-alpha m h(2 a) / 2), a bad one at least b alpha m but with
+    # e^(-alpha m h(b)), h(x) = x ln x - x + 1; and then one of the k is a bad choice with at most
+    # k e^(-epsilon (b - a) alpha m / 2). Each of the three is to be beta / 3; a and b are those on
+    # a grid for which m is least.
     failure, error = read_probability(beta, "beta"), read_probability(alpha, "alpha")
     parts = [(_GRID // 2 + i) / _GRID for i in range(1, _GRID // 2)]
     half = float(epsilon) / 2

@@ -99,10 +99,10 @@ class Schedule:
 class BoostingPlan:
     """A schedule and what it may spend."""
 
-    accounting: str
+    accounting: str  # "printed" or "tight"
     queries: QuerySet
     schedule: Schedule
-    answer_rho: Fraction
+    answer_rho: Fraction  # zCDP of each round's base synopsis
 
     def draw_range(self, reweightings: int) -> Fraction:
         """4 alpha t rho / mu: the range of one draw after t reweightings (Claim IV.2)."""

@@ -245,8 +245,8 @@ def _goal_holds(bound: str, goal: Goal, above: int, trials: int, ratio: float) -
 
 def _cost(point: NDArray[np.float64], data: Examples, goal: Goal) -> tuple[float, float]:
     """Compute a regularised loss above the least, and its expectation to second order."""
-    # The tilt b moves the minimiser by H^-1 b/n and costs b.H^-1 b/(2 n^2), of mean (d + 1)
-    # (2/eps)^2 tr(H^-1)/(2 n^2).
+    # The tilt b moves the minimiser by H^-1 b/n and costs b.H^-1 b/(2 n^2), of mean
+    # (d + 1) (2/eps)^2 tr(H^-1)/(2 n^2).
     strength = float(goal.regularisation)
     least = minimise(data, strength)
     cost = _regularised(np.array([point, least]), data, strength)

@@ -172,9 +172,8 @@ def bent_learner(schema: Schema, case: BentCase) -> learners.Adaptive[int]:
     # Shifted by a, the query's correlation has the sign (-1)^B(r_u + a); a unit vector e_j as a
     # changes B by the bit beside r_j. Where nothing answers it concludes the mask 0.
     asked = [learners.Question(query, case.tau) for query in first_queries(schema, case)]
-    shifted: dict[
-        int, learners.Batch
-    ] = {}  # for the same queries, built once, are asked of many concepts
+    # The same queries are asked of many concepts: they are built once.
+    shifted: dict[int, learners.Batch] = {}
 
     @learners.adaptive("bent", version=1)
     def bent(schema: Schema) -> learners.Learning[int]:

@@ -158,9 +158,8 @@ def sampled(beta: Fraction, runs: int, seed: Seed) -> Row:
 def reports_agree(found: Sequence[Reports]) -> tuple[float, bool]:
     """Compare reports with their law: the first ones, and the second ones given the first."""
     yes = exp(float(LARGE_EPSILON) / 2) / (1 + exp(float(LARGE_EPSILON) / 2))
-    weights = np.reshape(transcripts.WEIGHTS, (3, 2)) / sum(
-        transcripts.WEIGHTS
-    )  # numbers, bits: the order of PEOPLE
+    # Numbers, bits: the order of PEOPLE.
+    weights = np.reshape(transcripts.WEIGHTS, (3, 2)) / sum(transcripts.WEIGHTS)
     first_yes = weights @ [1 - yes, yes]  # together with each number
     cases = [([first for _, firsts, _ in found for first in firsts], float(first_yes.sum()))]
     for number in (0, 2):

@@ -178,9 +178,9 @@ def measured(
 
 def is_proved_size(n: int, size: int, alpha: Fraction, epsilon: Fraction) -> bool:
     """Return whether n is the least for which the proof leaves each of its two parts beta/2."""
-    # |H| hypotheses have a training error within alpha/3 of their own but with |H| e^(-2 n alpha^2
-    # / 9), and a bad one, which then gets n alpha/3 examples more wrong, is chosen with |H| e^(-eps
-    # n alpha / 6) at most.
+    # |H| hypotheses have a training error within alpha/3 of their own but with |H|
+    # e^(-2 n alpha^2 / 9), and a bad one, which then gets n alpha/3 examples more wrong, is chosen
+    # with |H| e^(-eps n alpha / 6) at most.
     rate = min(2 * alpha**2 / 9, epsilon * alpha / 6)
     return least_within(n, lambda count: size * exp(-float(rate) * count), float(BETA) / 2)
 
@@ -271,8 +271,8 @@ def claimed_loss(mechanism: str, epsilon: float) -> float:
 
 def choices_agree(name: str, mechanism: Exponential | PermuteAndFlip, words: SeededWords) -> bool:
     """Return whether the better of two candidates is chosen as often as the mechanism claims."""
-    # The scores differ by g = 2/eps, so that the worse one's coin has c = 1/e: the better one has 1
-    # / (1 + c) by the exponential mechanism, 1 - c/2 by permute-and-flip.
+    # The scores differ by g = 2/eps, so that the worse one's coin has c = 1/e: the better one has
+    # 1 / (1 + c) by the exponential mechanism, 1 - c/2 by permute-and-flip.
     gap = max(round(2 / mechanism.epsilon), 1)
     coin = exp(-float(mechanism.epsilon) * gap / 2)
     rate = 1 / (1 + coin) if name == "exponential" else 1 - coin / 2

@@ -117,8 +117,8 @@ class Flipped:
 
 def known(eta: Fraction, trials: int, seed: Seed) -> Row:
     """Measure the correction at the true rate."""
-    # The number of examples is the theorem's, and the answers have its mean and variance: of ((1 -
-    # eta) a - eta b) / (1 - 2 eta), with a of a row as it is seen and b of the other label.
+    # The number of examples is the theorem's, and the answers have its mean and variance: of
+    # ((1 - eta) a - eta b) / (1 - 2 eta), with a of a row as it is seen and b of the other label.
     rows, values = Flipped(eta, seed), list[float]()
     failed = _failures(
         lambda: ClassificationNoiseOracle(rows, SCHEMA, "y", eta, DELTA, values=D), trials, values

@@ -29,7 +29,11 @@ class RowFile:
         os.ftruncate(descriptor, whole)  # what a crash has torn off the last line
 
     def append(self, row: Row) -> None:
-        """Write a row; it is durable when this returns."""
+        """Write a row; it is durable when this returns.
+
+        Raises:
+          OSError: the row cannot be written, as on a full disk; earlier rows stay as they are.
+        """
         line = (json.dumps(row, allow_nan=False) + "\n").encode()
         try:
             while line:

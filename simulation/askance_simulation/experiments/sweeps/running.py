@@ -62,8 +62,8 @@ class Planned:
 
     users: int
     users_needed: int
-    hoeffding_users: int
-    lower_bound: int
+    hoeffding_users: int  # by the paper's bound
+    lower_bound: int  # users that any randomizers take at least (see `RoundPlan`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class Job:
     trial: int
     seed: int
     fleet: str
-    workers: int | None
+    workers: int | None  # of the fleet, as of `simulate`
     making: Making
     planned: Planned
-    expected: int = 0
+    expected: int = 0  # users of all trials that the same process runs
 
 
 def planned(cell: Cell, making: Making) -> Planned:

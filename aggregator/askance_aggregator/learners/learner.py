@@ -57,8 +57,8 @@ class Learner(ABC, Generic[T_co]):
             catalogue lists it; empty for a built-in one and for a function that was called.
         chosen: note on the fields that the catalogue chose among several that suit, as no parameter
             named them; empty: none.
-        compared: note on the groups that are compared, as no parameter named two of more; empty:
-            none.
+        compared: note on which two groups are compared, where there are more and the parameters
+            name fewer than two; empty: none.
         settling: makes the learner with settings for given conditions, None where they set nothing;
             None: it has no such rule.
 

@@ -478,7 +478,7 @@ def _unknown(verdict: ResultVerdict) -> str:
 
 
 def _beside_null(verdict: ResultVerdict) -> str:
-    """State the error beside a constant guess's; what the estimate is told from is said before."""
+    """State the error beside a constant guess's, after what the estimate is told from."""
     if verdict.error is None or verdict.baseline is None:
         return ""
     error, guess = (_text(verdict, number) for number in (verdict.error, verdict.baseline))

@@ -209,7 +209,7 @@ def _nothing_left(path: Path | str, left_out: Mapping[str, str]) -> InvalidRecor
 
 
 class _Reading(NamedTuple):
-    """Another field of a column, and what it is read as and why."""
+    """Another field of a column, and the note on it: how the column is read, and why."""
 
     kind: Field
     why: str
@@ -221,7 +221,7 @@ _Readings = Mapping[str, _Reading]
 def _suiting(
     schema: Schema, readings: Sequence[_Readings], suits: Suits | None
 ) -> tuple[Schema, _Readings]:
-    """Return the schema that suits a question, by the first of some readings, and that reading."""
+    """Return a schema that suits a question, by the first reading that does, and that reading."""
     if suits is None or suits(schema):
         return schema, {}
     for some in filter(None, readings):
@@ -233,7 +233,7 @@ def _suiting(
 
 
 def _some_of(others: _Readings) -> Iterator[_Readings]:
-    """Generate other readings of as few columns as needed, and last of all."""
+    """Generate other readings of one column, of two and so on, and at last of all columns."""
     columns = list(others)[:_MOST_CHOSEN]
     for count in range(1, len(columns) + 1):
         for some in combinations(columns, count):
@@ -243,7 +243,7 @@ def _some_of(others: _Readings) -> Iterator[_Readings]:
 
 
 def _other_reading(kind: Field, cells: ColumnCells) -> _Reading | None:
-    """Return as what else a column can be asked about: codes as labels, yes and no as 1 and 0."""
+    """Return the other reading of a column: codes as labels, yes and no as 1 and 0; None: none."""
     # Other labels that are texts are texts without a list.
     if isinstance(kind, Integer | Bit) and cells.distinct <= _MAX_CODES:
         labels = _with_missing(Category(_in_order(cells.texts())), cells)
@@ -258,7 +258,7 @@ def _other_reading(kind: Field, cells: ColumnCells) -> _Reading | None:
 
 
 def _alike(fields: Mapping[str, Field]) -> _Readings:
-    """Return some columns with the bounds, or the labels, of all of them; empty: they have them."""
+    """Read columns with the bounds, or the labels, of all of them; empty: none changes."""
     kinds = [*fields.values()]
     if len({*kinds}) < 2:
         return {}

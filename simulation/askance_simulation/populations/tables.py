@@ -223,7 +223,7 @@ class ColumnNotes:
       renamed: columns whose names no field can have.
       left_out: columns that are no fields.
       doubts: columns of texts that look like numbers, by field.
-      chosen: as what a field is read because of the question, by field.
+      chosen: how a field is read because of the question, by field.
       lines: other notes by field.
       missing: by field, the number of rows by text that was read as no value.
       categories: columns' own names by field, of categories.
@@ -263,7 +263,7 @@ class ColumnNotes:
         return [*self.renamed, *self.left_out, *read_as, *self.lines.values(), *self.remarks]
 
     def _read_as(self, fields: Collection[str]) -> list[str]:
-        """Note as what fields are read, those of one kind together."""
+        """Return notes on how fields are read, those that are read alike in one note."""
         own = {**self.categories, **self.numbers}
         columns: dict[str, list[str]] = {}
         for name, what in self.chosen.items():

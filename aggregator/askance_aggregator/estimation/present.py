@@ -226,6 +226,9 @@ PresentDecode = tuple[Fraction, ...]
 
 def check_present(question: Question, table: TableFamily, decode: PresentDecode) -> None:
     """Refuse scores that are not unbiased for a table, or levels that a number can pass."""
+    # Expected of a is the number's place on [-1, 1] and of b 1, and both are 0 for the last level:
+    # exactly at the ends and there, within `MAX_SCORE_BIAS` elsewhere. A number can pass levels
+    # that round it onto the last one.
     _check_levels(question, table.randomizer.levels)
     if len(decode) != 2 * table.randomizer.symbols:
         raise InvalidParameter(

@@ -110,7 +110,15 @@ def _worst_error(cells: int, size: int, ratio: float) -> float:
 
 
 def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
-    """The randomizers made for disjoint signed values, beside `best_for` of their cells."""
+    """The randomizers made for disjoint signed values, beside `best_for` of their cells.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
     # Which is best depends on eps, on how many values there are and on how many users are at none:
     # the planner compares what they need.
     sign = hadamard_sign(values, nano)

@@ -109,6 +109,14 @@ class HadamardFamily(family.SignedFamily[HadamardSign]):
 @family.makes("hadamard-sign")
 @lru_cache(maxsize=256, typed=True)
 def hadamard_sign(values: int, nano: int) -> HadamardSign:
-    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits."""
+    """The Hadamard sign that spends a budget: the greatest threshold whose loss fits.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
     check_integer("values", values, 1, MAX_VALUES)
     return HadamardSign(values, randomized_response(nano).table[0][0])

@@ -156,7 +156,15 @@ class SignedSubsetFamily(family.SignedFamily[SignedSubsetSelection]):
 @family.makes("signed-subset-selection")
 @lru_cache(maxsize=256, typed=True)
 def signed_subset_selection(values: int, nano: int) -> SignedSubsetSelection:
-    """The signed subset selection that spends a budget with the least second moment."""
+    """The signed subset selection that spends a budget with the least second moment.
+
+    Args:
+        values: 1..32767.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
+    """
     # The greatest threshold that fits, bias included, is found for the sizes around
     # 2 d / (e^eps - 1); of those the least second moment of a value that the user is not at wins,
     # and the smaller size a tie.

@@ -266,9 +266,8 @@ def joint(*parts: Cells) -> tuple[Query, tuple[int, ...]]:
     for part in parts[1:]:
         place = place * len(part) + part.index
     count = prod(shape)
-    expression = queries.where(
-        place >= 0, place, count
-    )  # always so: it makes room for one cell more
+    # The place is always 0 or more: the condition makes room for one cell more.
+    expression = queries.where(place >= 0, place, count)
     return queries.category(expression, default=count), shape
 
 

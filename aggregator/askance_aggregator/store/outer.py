@@ -91,7 +91,11 @@ class OuterReleases:
     def record(
         self, study: bytes, releases: Sequence[OuterRelease], delta_for: Callable[[int], Fraction]
     ) -> None:
-        """Add a closed round's releases, or replace them; for the study's driver alone."""
+        """Add a closed round's releases, or replace them; for the study's driver alone.
+
+        `delta_for` returns a user's delta by the number of enrolled devices; the first release of
+        all fixes it.
+        """
         if not releases:
             return
 

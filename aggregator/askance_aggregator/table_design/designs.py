@@ -74,7 +74,7 @@ class DesignedTable:
         return Minimax().figure(self.channel, self.values)
 
     def estimate(self, counts: Sequence[int]) -> Fraction:
-        """The mean of users' numbers, in [-1, 1] but for chance."""
+        """The mean of users' numbers, in [-1, 1] but for chance, from a count per symbol."""
         plain = [int(count) for count in counts]
         if len(plain) != len(self.values) or sum(plain) < 1 or min(plain) < 0:
             raise InvalidParameter(

@@ -14,7 +14,16 @@ from askance_client.randomizers import COIN_SPACE, Channel
 
 
 def integer_table(table: NDArray[np.float64], values: Sequence[float], nano: int) -> Channel:
-    """Round table x 2^64 to integers with exact row sums 2^64 and exact column ratios."""
+    """Round table x 2^64 to integers with exact row sums 2^64 and exact column ratios.
+
+    Args:
+        table: shape (levels, symbols), >= 0; rows sum to about 1.
+        values: decode values, one per symbol.
+        nano: > 0, nano-nats.
+
+    Raises:
+        InvalidParameter: a row cannot be made whole within its floors and ceilings.
+    """
     # A column's least entry is rounded down and is its floor, at least 1; its ceiling is the
     # greatest integer within e^eps of the floor. What a row then lacks of 2^64, or has too much,
     # goes to entries that have room, those of the least decode values first.

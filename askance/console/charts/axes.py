@@ -16,7 +16,7 @@ _SMALL = 400  # width of a chart that can be read on a telephone without scrolli
 
 
 def element(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return an element."""
+    """Return an element; text among its children is escaped, and `class_` stands for class."""
     # Joined as text, each part escaped: `Markup.format` takes five times as long.
     texts = [
         f' {escape(key.strip("_").replace("_", "-"))}="{escape(_text(value))}"'
@@ -160,7 +160,7 @@ class Series:
 
 
 def line_chart(title: str, series: Sequence[Series], span_s: int) -> Markup:
-    """Return lines over a span of time that ends now."""
+    """Return lines, one or two, over a span of whole minutes that ends now."""
     frame = _Frame(46, 8, 12, 24)
     ticks = nice_ticks(max((value for one in series for _, value in one.points), default=0.0), 3)
 

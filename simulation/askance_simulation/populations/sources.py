@@ -350,7 +350,7 @@ class DataSource:
 
         Raises:
           InvalidRecord: no such file or data set, or see `read_file`.
-          InvalidParameter: see `read_parquet`.
+          InvalidParameter: a Parquet file, and pyarrow is not installed.
         """
         known = self._data_set()
         if known is not None:

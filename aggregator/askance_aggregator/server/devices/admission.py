@@ -47,7 +47,7 @@ class EnrolmentVerifier(Protocol):
 
 
 def check_protocol(version: int) -> None:
-    """Refuse a version of the exchange that this aggregator does not speak."""
+    """Refuse a version of the exchange that this aggregator does not speak; 0: none was named."""
     if version < LEAST_PROTOCOL:
         raise UnsupportedProtocol(
             f"expected a device of protocol version {LEAST_PROTOCOL} or later, got version"

@@ -113,7 +113,10 @@ class PassThrough(grpc.GenericRpcHandler):
         body: Callable[[], Awaitable[bytes]],
         within_s: float,
     ) -> tuple[str, str, bytes, Metadata]:
-        """Make a call whose message is read once the aggregator knows the caller."""
+        """Make a call whose message is read once the aggregator knows the caller.
+
+        Returns as `call`. What `body` raises ends the call; `within_s` is for the whole call.
+        """
         if self._calls >= MAX_CALLS:
             return "RESOURCE_EXHAUSTED", _TOO_MANY, b"", ()
         self._calls += 1

@@ -711,7 +711,7 @@ def read_configuration(
     store: StoreLocation | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Configuration:
-    """The configuration in a file."""
+    """The configuration in a file; `environment`, `listen` and `store` go before its keys."""
     if not path.is_file():
         raise InvalidParameter(
             f"{path}: expected a configuration, got no file (askance aggregator init makes one)"

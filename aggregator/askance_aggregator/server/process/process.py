@@ -146,7 +146,7 @@ class _Base:
         now_s: Callable[[], int],
         held: ExitStack,
     ) -> _Base:
-        """Open all until `held` ends; raises as `serve` does."""
+        """Open all until `held` ends."""
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)  # memory, processor time and descriptors
         observer, sending = _instruments(configuration.telemetry, registry, configuration.listen)

@@ -108,7 +108,7 @@ class _Source:
         self._task = asyncio.create_task(self._look_again())
 
     async def look(self) -> None:
-        """Read the status now; raises as `read`."""
+        """Read the status now; what `read` raises passes through."""
         async with self._looking:
             try:
                 self._tell(await self._read())

@@ -76,7 +76,10 @@ def standing_of_approver(
     may_approve: Callable[[str, bytes], bool | None],
     names_of: Callable[[bytes], Collection[str]],
 ) -> ApprovalStanding:
-    """Return the worth of a stored approval by the rights that its approver has today."""
+    """Return the worth of a stored approval by the rights that its approver has today.
+
+    `may_approve` tells of a name and a key whether they are an approver's; None: they are unknown.
+    """
     approver = Approver(approval.approver, approval.public_key)
     try:
         check_approver(approver, analyst_key, names_of(analyst_key))

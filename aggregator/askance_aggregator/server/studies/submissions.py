@@ -92,7 +92,13 @@ class Submission:
 def understand(
     signed: SignedStudy, analysts: frozenset[bytes], population: TaggedPopulation | None = None
 ) -> Submission:
-    """The study in what an analyst sent; `population` has its tags, None: none were sent."""
+    """The study in what an analyst sent; `population` has its tags, None: none were sent.
+
+    Raises:
+      SubmissionRefused: the key is not one of `analysts`, the signature not the key's, the study
+        none, its learner not one of the catalogue's in this version, or the tags not those of the
+        commitment that is signed.
+    """
     if signed.public_key not in analysts:
         raise SubmissionRefused("untrusted-key", "study: expected a known analyst's key")
     if not verify_study(signed):

@@ -189,7 +189,10 @@ class PredicateQueries(QueryFamily):
 
 
 def ranges(universe: Universe, lows: ArrayLike, highs: ArrayLike) -> PredicateQueries:
-    """Boxes: a query counts the records whose every code lies in its range, ends included."""
+    """Boxes: a query counts the records whose every code lies in its range, ends included.
+
+    `lows` and `highs`, shape (size, columns), are the first and the last code of each range.
+    """
     low, high = np.asarray(lows), np.asarray(highs)
     columns = len(universe.sizes)
     if low.ndim != 2 or low.shape != high.shape or low.shape[1] != columns:

@@ -180,7 +180,7 @@ class NoisySearchGenerator:
       synopsis is then within 2 z of the truth on the sample, and within 2 z on most queries by
       Lemma V.1 (`queries_for`).
 
-    Args and Raises: as of `SmallDatabaseGenerator`.
+    Arguments are as of `SmallDatabaseGenerator`.
 
     Source: DRV10 Theorem V.2. Deviations: multisets of m records instead of X^n; discrete
       Gaussians.

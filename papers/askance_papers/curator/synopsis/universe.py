@@ -93,7 +93,7 @@ class Histogram:
 
     @classmethod
     def of(cls, universe: Universe, table: ArrayLike) -> Histogram:
-        """The histogram of a table of codes."""
+        """The histogram of a table of codes, shape (n, columns), each a code of its column."""
         codes = np.asarray(table)
         columns = len(universe.sizes)
         if codes.ndim != 2 or codes.shape[1] != columns or not codes.shape[0]:

@@ -101,9 +101,7 @@ def enumerated(epsilon: str, calls: int, beta: Fraction, oracle: str) -> Row:
     real = reductions.local_law(algorithm, transcripts.PEOPLE, transcripts.WEIGHTS)
     law = reductions.simulated_law_in_one_round(algorithm, beta, transcripts.ORACLES[oracle])
     distance = reductions.total_variation(real, law)
-    learner = reductions.by_queries(
-        algorithm, beta, SeededWords(Seed.of(0))
-    )  # for its number of queries
+    learner = reductions.by_queries(algorithm, beta, SeededWords(Seed.of(0)))
     questions = learner.batch.questions
     tau = min(float(question.working_tau) for question in questions)
     each = float(beta) / calls

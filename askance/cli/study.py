@@ -478,7 +478,7 @@ def _result(arguments: argparse.Namespace) -> int:
 
 def _table_written(of: StudyResult | StudySeries, path: Path) -> output.Failure | None:
     """Write a result or a series as a table; return why the file cannot be written."""
-    # Of a study that has failed no file is written: its end is printed.
+    # A study that has failed has no file: its end is printed.
     from askance_aggregator.analyst import StudyResult
     from askance_simulation.frames import write_table
 

@@ -189,7 +189,8 @@ class _Waiting(Protocol):
 
 def _make_room(connections: set[Any]) -> None:
     """Close the connection that has waited longest, if there are too many."""
-    # Those that have never asked anything go first. The newest one waits too, so there is one.
+    # Connections that have never asked anything go first. The newest one waits too, so that one is
+    # found.
     if len(connections) > MAX_CONNECTIONS:
         waiting: Iterable[_Waiting] = (one for one in connections if one.is_waiting)
         min(waiting, key=lambda one: (one.has_asked, one.since_s)).hang_up()

@@ -29,7 +29,7 @@ def valid(randomizer: randomizers.Randomizer, report: bytes) -> bool:
         return least <= number < randomizer.reports
     if not isinstance(randomizer, SetRandomizer):
         raise InvalidParameter(f"randomizer: expected a family with a law, got {randomizer.name!r}")
-    # Of signed values none may have both signs.
+    # No signed value may have both signs.
     signed = isinstance(randomizer, randomizers.SignedSubsetSelection)
     if randomizer.index_bytes:
         found = indices(randomizer, report)

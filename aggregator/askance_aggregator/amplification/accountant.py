@@ -275,8 +275,7 @@ def _greatest_epsilon(
     lower: Callable[[float], float], delta: float, low: float, high: float
 ) -> float:
     """Search [low, high] for the greatest epsilon at which a lower end of delta passes `delta`."""
-    # What is returned is such an epsilon, or `low`: the true delta there is above `delta`, and
-    # falls.
+    # The result is such an epsilon, or `low`: the true delta there is above `delta`, and falls.
     if low > 0 and lower(_ratio(low * (1 + _CLOSE), 1)) <= delta:
         return low
     for share in (0.9997, 0.99, 0.7):

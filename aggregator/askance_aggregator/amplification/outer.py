@@ -204,7 +204,7 @@ def spent_epsilon(
 @lru_cache(maxsize=256)
 def _few_points(randomizer: Randomizer, answers: int, delta: Fraction) -> LossPair:
     """Return a curve's pair by seven points: a tenth above `curve`'s, in a tenth of its time."""
-    # They are where steps of a composition at `delta` lose most.
+    # The points are where steps of a composition at `delta` lose most.
     local = local_epsilon(randomizer)
     epsilons, deltas = [0.0], [float(delta_ends(randomizer, answers, Fraction(0)).upper)]
     for share in sorted({*_STEPS, 10 * delta, delta, delta / 100}, reverse=True):

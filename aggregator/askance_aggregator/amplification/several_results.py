@@ -129,8 +129,8 @@ def _by_steps(
     fixed: FixedSteps, epochs: int, signed: int, delta: Fraction, liars: Fraction
 ) -> list[float]:
     """Return bounds by fixed steps of so many epochs, a number that a tally may have chosen."""
-    # That of all signed epochs, with half of delta, bounds fewer too. The other half is shared by
-    # the lesser numbers.
+    # A bound for all signed epochs, with half of delta, bounds fewer too. The other half is shared
+    # by the lesser numbers.
     bounds = [fixed.epsilon(signed, delta / 2, liars)]
     if epochs < signed:
         bounds.append(fixed.epsilon(epochs, delta / (2 * (signed - 1)), liars))

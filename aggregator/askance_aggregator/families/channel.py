@@ -158,7 +158,7 @@ class TableFamily(family.Family[Channel]):
 
     def inclusion(self, level: int) -> InclusionRates | None:
         """Rates of a level in a table of two levels whose symbols are one bit, or nearly so."""
-        # Of more than two symbols each stands for the level that it is likelier at (`containing`
+        # Each of more than two symbols stands for the level that it is likelier at (`containing`
         # counts them); None if that would lose precision.
         sides = _sides(self.randomizer)
         if sides is None:

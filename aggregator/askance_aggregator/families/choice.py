@@ -119,7 +119,7 @@ def signed_for(values: int, nano: int) -> tuple[Randomizer, ...]:
     Raises:
         InvalidParameter: values or nano is out of range, or 64-bit coins cannot express nano.
     """
-    # Which is best depends on eps, on how many values there are and on how many users are at none:
+    # The best one depends on eps, on how many values there are and on how many users are at none:
     # the planner compares what they need.
     sign = hadamard_sign(values, nano)
     return (sign, signed_subset_selection(values, nano)) if values <= SIGNED_SET_VALUES else (sign,)

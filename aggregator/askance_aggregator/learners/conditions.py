@@ -25,7 +25,7 @@ def narrowest(
     # planner, so the choice costs no privacy. It cannot see which fields matter: name those that
     # are known to matter (`columns`).
     #
-    # Of more fields a model never becomes affordable again. The places are increasing: at least
+    # With more fields a model never becomes affordable again. The places are increasing: at least
     # one, and all if they are affordable.
     kept: list[int] = []
     for place in sorted(range(len(widths)), key=lambda place: (widths[place], place)):

@@ -594,7 +594,7 @@ def _extremes(
     moments: Moments, product: float, of_x: float, of_y: float, *, without_variance: bool
 ) -> list[tuple[float, float]]:
     """Return the points of a rectangle of means at which an extreme may be."""
-    # Those without a variance are among them on request: a covariance above zero may be there.
+    # Points without a variance are among them on request: a covariance above zero may be there.
     points = [(x, y) for x in moments.x for y in moments.y] + [(0.0, 0.0)]
     if without_variance:
         points += [(x, y) for x in (-sqrt(of_x), sqrt(of_x)) for y in moments.y]

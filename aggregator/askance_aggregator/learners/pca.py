@@ -435,7 +435,7 @@ def as_number(number: Number) -> Expression:
 
 def nearest_semidefinite(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """The nearest positive semidefinite matrix, in Frobenius norm; the truth is such a matrix."""
-    # These matrices are convex, so the projection is no farther from the truth than what it was
-    # made of.
+    # The set of these matrices is convex, so the projection is no farther from the truth than what
+    # it was made of.
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -122,7 +122,7 @@ class Quantiles(JsonObject):
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
     """Set the parts of a round, for a tau: those with which the fewest users are needed."""
-    # That the plan chooses them is signed with the study: one that was signed without it halves
+    # The study signs that the plan chooses the parts: a study that was signed without it halves
     # ranges, with answers that are each within tau.
     if conditions.signing:
         is_open = arguments["ways"] is None and arguments["tau"] is not None
@@ -398,7 +398,7 @@ def _distances(
     decision: Crossing, levels: Sequence[Fraction], answer: Answer
 ) -> dict[Fraction, Distances]:
     """Return for each level its signed distances at the cuts, and the ends of their intervals."""
-    # Of cells they are of share - level, times the share of the users who have the number.
+    # Distances of cells are share - level, times the share of the users who have the number.
     if decision.values == 1:
         ends = np.array([answer.values, answer.lows, answer.highs])
         offsets = map(float, decision.levels)
@@ -489,9 +489,9 @@ def _(
     hypothesis: Quantiles, learner: Learner[Any], users: assessments.Users
 ) -> assessments.Assessment:
     """Judge each level by its distance to the ranks of its cell's ends."""
-    # It is right if that is below tau, or without a tau at most what the cell states. Ranks are
-    # among the users who have the number, or, where those without it count, among all. The interval
-    # of the missing share must hold too.
+    # A level is right if its distance is below tau, or without a tau at most what the cell states.
+    # Ranks are among the users who have the number, or, where those without it count, among all.
+    # The interval of the missing share must hold too.
     kind = users.schema.fields[hypothesis.column]
     if not isinstance(kind, Integer | Real):
         return assessments.Assessment(None, None)

@@ -196,9 +196,9 @@ def step_of(question: Question) -> Fraction:
 
 def central_rows(question: Question, epsilon: Fraction, share: float) -> int:
     """The least rows for which half of `share` covers the sample and half the draw."""
-    # Of a query with a missing level the sum and the share of rows with the number are each off by
-    # less than q/10 of what the range allows, with q the promised share, so the mean is off by less
-    # than 10/9 of their errors over q.
+    # For a query with a missing level, the sum and the share of rows with the number are each off
+    # by less than q/10 of what the range allows, with q the promised share, so the mean is off by
+    # less than 10/9 of their errors over q.
     if not 0 < share < 1:
         raise InvalidParameter(f"share expects a probability in (0, 1), got {value_text(share)}")
     tau, spread = float(question.working_tau), float(question.spread)

@@ -169,7 +169,7 @@ class JointShares(tails.Tail):
 
     def is_shown(self, users: int, tau: float, beta: float, *, sharp: bool = True) -> bool:
         """Return whether the joint bound is at most `cells` times beta."""
-        # It is that of the normal law alone unless `sharp`, which takes more intervals. The range
+        # The bound is by the normal law alone unless `sharp`, which takes more intervals. The range
         # of s is divided where the bound of an interval is too large, until the bound of all
         # intervals is small enough, or that of single points, which is less, is too large.
         chance = beta * (self.values or self.cells)

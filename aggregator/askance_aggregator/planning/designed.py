@@ -50,8 +50,8 @@ def objective_of(question: Question, levels: int) -> Objective:
 
 def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
     """The table that is best for the question's aim; None where no table is better than one bit."""
-    # That is so for the worst population (Duchi), and below 0.01 nats no table is designed. Beyond
-    # 16 nats (under a prior 8) that of 16 (8) answers: it was tried so far.
+    # For the worst population no table is better (Duchi), and below 0.01 nats none is designed.
+    # Beyond 16 nats (under a prior 8) the table of 16 (8) answers: designs were tried up to there.
     if isinstance(question.aim, PopulationMean) or nano_nats < MIN_NANO_NATS:
         return None
     if isinstance(question.aim, SampleMean):
@@ -62,8 +62,8 @@ def designed_for(question: Question, nano_nats: int) -> DesignedTable | None:
 
 def prior_levels(question: Question) -> int:
     """Return the number of levels of a table for a prior."""
-    # It has levels at its points, as far as equally spaced levels can be there: rounding a number
-    # that stands on a level adds no variance.
+    # The table has levels at the points of the prior, as far as equally spaced levels can be there:
+    # rounding a number that stands on a level adds no variance.
     points = prior_points(question)
     added = {levels: rounding_variance(points, levels) for levels in (LEVELS, *PRIOR_LEVELS)}
     best = min(added, key=lambda levels: (added[levels], abs(levels - LEVELS)))

@@ -703,7 +703,8 @@ def _users(
     members: Sequence[int], alone: Sequence[Divided], sized: Sized, nano_nats: int
 ) -> int | None:
     """Return about the users that these questions need together; None: too little budget."""
-    # It is the greatest need, which a cohort of them may have to exceed by a few (`Shared.need`).
+    # The result is the greatest need, which a cohort of them may have to exceed by a few
+    # (`Shared.need`).
     if len(members) == 1:
         return alone[members[0]].need
     try:

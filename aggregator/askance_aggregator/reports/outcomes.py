@@ -208,7 +208,7 @@ def study_verdict(content: dict[str, Any], presentation: Presentation) -> Result
 
 def _widened(content: dict[str, Any]) -> float:
     """Return how many times as wide intervals were before any user was asked; 0: not known."""
-    # It is that of the answer for which it is the most. An earlier result does not have it.
+    # The answer with the greatest ratio counts. Results of earlier versions lack the figure.
     before, within = content.get("unasked", ()), [one["within"] for one in content["bounds"]]
     if not within or len(before) != len(within) or not all(within):
         return 0.0

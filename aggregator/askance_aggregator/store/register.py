@@ -765,8 +765,8 @@ def _entries(execute: Execute, statement: str, parameters: Sequence[object]) -> 
 
 def take_back_days(execute: Execute, day: int) -> None:
     """Forget the noted days of calls after a day that is the present one by some clock."""
-    # That clock is behind, or another was ahead: which is not known, so no device lapses for these
-    # days. The next day stays, since two processes' days end at different moments.
+    # Either that clock is behind, or another one was ahead. The register cannot tell, so no device
+    # lapses for these days. The next day stays, since two processes' days end at different moments.
     execute("DELETE FROM called_days WHERE day > ?", (day + 1,))
 
 

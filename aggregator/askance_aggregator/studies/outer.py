@@ -203,7 +203,7 @@ def _local(batches: Sequence[OuterBatch]) -> float:
 
 def _decisive(batches: Sequence[OuterBatch]) -> list[OuterBatch]:
     """Return the batches that decide: of cohorts with one batch one per randomizer."""
-    # So the epsilon of many alike groups is asked for once.
+    # The epsilon of many alike groups is then computed once.
     cohorts = cohorts_of(batches)
     alone = decisive_cohorts(cohort for cohort in cohorts if len(cohort) == 1)
     several = (cohort for cohort in cohorts if len(cohort) > 1)

@@ -109,7 +109,7 @@ class _Asked:
 
     def answer(self, alpha: float, look_share: float = 1.0) -> Answer:
         """The answer so far, whose intervals miss with a chance of at most alpha together."""
-        # Of that chance, as of every one, this look may spend `look_share`.
+        # This look may spend `look_share` of that chance, as of every other.
         law = self.law(alpha, look_share)
         return replace(law.at(alpha), law=law)
 

@@ -85,8 +85,8 @@ class Neighbours(NamedTuple):
     @property
     def by_promise(self) -> tuple[int, int]:
         """Return both, first the one from which a table is sooner made."""
-        # That is the lower one, except near the higher: of its windows, widened, there is not
-        # always a table.
+        # The lower one is first, except near the higher: its widened windows do not always make a
+        # table.
         return (self.below, self.above) if self.part <= _FAR else (self.above, self.below)
 
     def cost(self, below: float, above: float) -> float:

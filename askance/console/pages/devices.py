@@ -104,7 +104,7 @@ def _affected(affected: Affected) -> str:
 
 def _selection(visit: Visit) -> DeviceSelection:
     """Return the devices that a form has selected; raise InvalidParameter if there is none."""
-    # They are those that have all of its tags, if it says so, or those of its ids.
+    # A form selects the devices that have all of its tags, if it says so, or those of its ids.
     tags = visit.form.text("all_with").split()
     if tags:
         return DeviceSelection(tags=checked_tags(tags))

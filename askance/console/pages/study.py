@@ -182,9 +182,9 @@ def _following(
     visit: Visit, handle: analyst.StudyHandle, role: str | None
 ) -> tuple[Regions, Callable[[], bool]]:
     """Return the regions of an open study, and whether it has ended."""
-    # Its record is read, and its result drawn, again when a round has opened or closed since a
-    # state that was read before the record: that of the record's own reading may be newer than the
-    # record.
+    # The record is read, and the result drawn, again when a round has opened or closed since a
+    # state that was read before the record: a state that is read with the record may be newer than
+    # it.
     view: StudyView | None = None
     stage: tuple[object, ...] = ()  # before the view was read, so that the view is no older
     drawn: Mapping[str, str] = {}

@@ -118,8 +118,8 @@ class Settling:
         self, digest: bytes, refusal: Refusal, study: ExaminedStudy | None, payload: bytes
     ) -> Settlement:
         """Return the report of a request that was answered before, also if it is refused now."""
-        # It may never have arrived, so the owner's consent holds for it as for a new one. Of a
-        # study that is not known now, consent cannot be asked for.
+        # The report may never have arrived, so the owner's consent holds for it as for a new one.
+        # Of a study that is not known now, consent cannot be asked for.
         stored = self._ledger.stored(digest)
         if stored is None or (study is None and self._policy.consent is not None):
             return refusal

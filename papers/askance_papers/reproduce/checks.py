@@ -111,8 +111,8 @@ def normal_noise(errors: ArrayLike, deviations: ArrayLike) -> NoiseCheck:
 
 def _fresh(scores: Floats, alpha: float) -> bool:
     """Return whether successive errors agree in sign as often as independent ones do."""
-    # That is p^2 + (1 - p)^2, p the share of positive ones, a half or nearly so. An error of 0,
-    # which means of few values have, has no sign.
+    # The share of such pairs is p^2 + (1 - p)^2, p the share of positive ones, a half or nearly so.
+    # An error of 0, which means of few values have, has no sign.
     signed = np.abs(scores) > _ZERO
     share = float((scores[signed] > 0).mean()) if signed.any() else 0.5
     pairs = zip(_successive(scores > 0), _successive(signed), strict=True)
@@ -135,7 +135,8 @@ def fair(events: ArrayLike, alpha: float = ALPHA) -> bool:
 
 def repeats_agree(draws: ArrayLike, repeat: float, alpha: float = ALPHA) -> bool:
     """Return whether draws that follow each other are equal with a claimed probability."""
-    # That is the sum of the squares of the outcomes' probabilities where every draw is a fresh one.
+    # The probability is the sum of the squares of the outcomes' probabilities where every draw is a
+    # fresh one.
     return all(
         rate_agrees(int(np.count_nonzero(one == other)), one.size, repeat, alpha / 2)
         for one, other in _successive(np.asarray(draws).ravel())
@@ -163,7 +164,7 @@ def law_agrees(values: Floats, alpha: float = ALPHA) -> bool:
 
 def chance_distance(count: int, alpha: float = ALPHA) -> float:
     """Bound the distance of a sample's distribution function from its law's, except with alpha."""
-    # It holds for every size and every law (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
+    # The bound holds for every size and every law (Dvoretzky, Kiefer, Wolfowitz; Massart 1990).
     return sqrt(log(2 / alpha) / (2 * count))
 
 

@@ -80,7 +80,8 @@ def _root(squares: dispatch.Levels) -> dispatch.Levels:
 @dispatch.of_many.register
 def _(randomizer: RandomCodebook, law: dispatch.Law) -> dispatch.Statements:
     """State each of the first ranks, that a code is near, and that a report is in the alphabet."""
-    # Of a record with one level: a rank is a rank among the codes of the report's own seed.
+    # Only a record with one level has statements: a rank is a rank among the codes of the report's
+    # own seed.
     if len(law) != 1:
         return dispatch.Statements(np.zeros(0), lambda symbols: np.zeros(0, dtype=np.int64), str)
     ((level, _),) = law.items()

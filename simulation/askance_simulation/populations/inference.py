@@ -417,7 +417,7 @@ def _infer_field(cells: ColumnCells, declared: tuple[str, ...], most: int) -> Fi
 
 def _are_codes(cells: ColumnCells) -> bool:
     """Return whether whole numbers are texts: with leading zeros, as postal codes are."""
-    # That is so if they are of equal length, or one in a hundred rows has such a zero.
+    # Such numbers are of equal length, or one in a hundred rows has such a zero.
     if not isinstance(cells, TextCells):
         return False
     zeros = sum(count for text, count in cells.counts.items() if _LEADING_ZERO.fullmatch(text))

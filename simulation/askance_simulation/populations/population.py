@@ -524,7 +524,7 @@ def label_noise(
       seed: root of all randomness.
       label: a field of type Label, Category or Bit; None: the only Label.
     """
-    # Which one is uniform over the others. What the population's target is stays, and so do the
+    # The wrong label is uniform over the others. The population's target stays, and so do the
     # `unseen` records, by which a hypothesis is judged; a label that is missing stays missing.
     # Whose label is wrong is the same in every round. The chance is exact to 2^-64.
     chance, population = _chance(rate, LABEL_NOISE.name), population.of_one_schema()

@@ -57,7 +57,7 @@ def limit_process(settings: OuterSettings) -> None:
 
 def limit_stacks() -> None:
     """Let threads that are started from now on reserve less than the system's 8 MiB each."""
-    # Those of gRPC take glibc's default, which no limit changes once a program has begun.
+    # Threads of gRPC take glibc's default, which no limit changes once a program has begun.
     libc = ctypes.CDLL(None)
     attributes = ctypes.create_string_buffer(256)  # a pthread_attr_t has 56 bytes, or 64
     with suppress(AttributeError):  # not on every system
@@ -121,7 +121,8 @@ async def _say_alive() -> None:
 
 async def _watch_memory(most: int) -> None:
     """End this process when its data is larger than `most` bytes: it is past use near its limit."""
-    # What fails there is not always told: gRPC drops a call that has found no memory, and goes on.
+    # A failure there is not always reported: gRPC drops a call that has found no memory, and goes
+    # on.
     status = Path("/proc/self/status")
     while True:
         await asyncio.sleep(_MEMORY_LOOK_S)

@@ -60,10 +60,10 @@ class PrintedObjective:
 
 def delta_of_a_shift(epsilon: float, dimension: int, shift: float) -> float:
     """Return the least delta for which the printed noise hides a shift by (epsilon, delta)."""
-    # It is the integral of max(0, f(v) - e^epsilon f(v - shift)), f the density: the mean over v of
-    # max(0, 1 - e^epsilon f(v - shift) / f(v)), taken at the midpoints of equal parts of v's length
-    # and of its cosine to the shift. `shift` is in units of the scale of the noise's length; the
-    # sensitivity is `epsilon` such units. `dimension` is 2 or more.
+    # The delta is the integral of max(0, f(v) - e^epsilon f(v - shift)), f the density: the mean
+    # over v of max(0, 1 - e^epsilon f(v - shift) / f(v)), taken at the midpoints of equal parts of
+    # v's length and of its cosine to the shift. `shift` is in units of the scale of the noise's
+    # length; the sensitivity is `epsilon` such units. `dimension` is 2 or more.
     from scipy import stats
 
     parts = (np.arange(_POINTS) + 0.5) / _POINTS

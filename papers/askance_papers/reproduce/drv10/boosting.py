@@ -266,9 +266,9 @@ def clipped_laplace(
     Returns:
       The scale that the share of events stands for, over the claimed one.
     """
-    # Of each query one event is left whole by clipping: a draw above t, where the truth is below
-    # n/2, and one below -t where it is not, for t up to n/2. It has the probability q^t / (1 + q)
-    # with q = e^(-1/scale), and is independent from query to query.
+    # Clipping leaves one event of each query whole: a draw above t, where the truth is below n/2,
+    # and one below -t where it is not, for t up to n/2. It has the probability q^t / (1 + q) with
+    # q = e^(-1/scale), and is independent from query to query.
     least = min(round(scale * log(2)), n // 2 - 1)
     counts = np.rint(answers * n).astype(np.int64)
     beyond = np.where(2 * truth < n, counts - truth >= least, truth - counts >= least)

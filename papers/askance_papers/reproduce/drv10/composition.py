@@ -105,8 +105,8 @@ def divided_bound(count: int) -> float:
 
 def concentrated_bound(count: int) -> float:
     """Compute the epsilon of rho = k eps^2 / 2, or the sum where that is less."""
-    # It is the least of rho alpha + ln(1 / (alpha delta)) / (alpha - 1) + ln(1 - 1/alpha) over
-    # alpha > 1 (Canonne, Kamath, Steinke 2020, Proposition 12).
+    # The epsilon is the least of rho alpha + ln(1 / (alpha delta)) / (alpha - 1) + ln(1 - 1/alpha)
+    # over alpha > 1 (Canonne, Kamath, Steinke 2020, Proposition 12).
     from scipy.optimize import minimize_scalar
 
     rho = count * float(EACH) ** 2 / 2
@@ -122,7 +122,7 @@ def concentrated_bound(count: int) -> float:
 
 def exact_optimum(count: int) -> float:
     """Compute the least epsilon of `count` randomized responses, which dominate pure releases."""
-    # Of the 2^k answers those with i lies have e^((k - i) eps) parts in (1 + e^eps)^k of
+    # Among the 2^k answers, those with i lies have e^((k - i) eps) parts in (1 + e^eps)^k of
     # probability, and e^(i eps) under the neighbour. The delta of an epsilon is a sum over i; it
     # falls in epsilon.
     with localcontext(prec=_DIGITS):

@@ -138,7 +138,7 @@ class Bar:
 
     def judging(self) -> None:
         """Record that all users have answered and the result is compared with exact answers."""
-        self._bar.update(self._task, description="judging")
+        self._bar.update(self._task, description="judging", total=None)  # how long is not known
 
 
 @contextmanager

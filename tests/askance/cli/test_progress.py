@@ -83,6 +83,16 @@ def test_a_line_says_how_much_is_done() -> None:
     assert said == ["round 1, 25% done, 10 s"]
 
 
+def test_a_line_on_judging_has_no_share_of_the_users() -> None:
+    said: list[str] = []
+    lines = LineTasks(said.append, ends_after(1))
+    bar = Bar(lines, lines.add_task("planning", total=None, unit="users/s"), 1)
+    bar.round_stands(0, 400, 400)
+    bar.judging()
+    lines.run()
+    assert said == ["judging, 10 s"]
+
+
 def test_a_command_that_lasts_prints_on_stderr_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ GROUP = "askance.commands"
 
 _REQUIRED = "the following arguments are required: "  # the start of argparse's message
 
+_SPACES = " (quote a name that has spaces)"
 _NO_LEARNER = "expected a learner's name, got none (see askance simulate --list)"
 
 _EPILOG = (
@@ -200,8 +201,9 @@ def _meant(word: str, called: argparse.ArgumentParser, arguments: argparse.Names
     from askance_client.printable import nearest_text
 
     if not word.startswith("-"):
-        takes_data = getattr(arguments, "data", word) is None
-        return f" (did you mean --data {word}?)" if takes_data else ""
+        if not hasattr(arguments, "data"):
+            return ""
+        return _SPACES if arguments.data is not None else f" (did you mean --data {word}?)"
     name, options = word.partition("=")[0], called._option_string_actions
     return nearest_text(name, [one for one in options if one.startswith(name)] or options)
 

@@ -35,6 +35,10 @@ TYPED = [
         "unrecognized arguments: --eps 1 (did you mean --epsilon?)",
     ),
     (
+        f"simulate frequency {ON} --column home town",
+        "unrecognized arguments: town (quote a name that has spaces) (see askance simulate",
+    ),
+    (
         f"simulate frequency --columns city {ON}",
         "unrecognized arguments: --columns city (did you mean --column?)",
     ),
@@ -70,6 +74,10 @@ TYPED = [
     (
         f"simulate naive-bayes {ON}",
         "label: expected one of the categories city, sex, got none",
+    ),
+    (
+        f"simulate correlation --columns age,hour {ON}",
+        "expected one of the fields age, hours, city, sex, got 'hour' (did you mean hours?)\n",
     ),
     (
         f"simulate correlation --columns age {ON}",

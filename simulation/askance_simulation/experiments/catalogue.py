@@ -227,6 +227,9 @@ def _named_in(settings: Mapping[str, str]) -> frozenset[str]:
     )
 
 
+_OFFERED = re.compile(r"expected one of the fields .*, (?=got )")  # names that are not asked about
+
+
 def explained(
     error: InvalidParameter, population: populations.Population, asked: Collection[str]
 ) -> InvalidParameter:
@@ -238,7 +241,8 @@ def explained(
     called = (names.field_called(name, types) for name in sorted(asked))
     named = [name for name in called if name in types]
     said = str(error)
-    columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said)]
+    about = _OFFERED.sub("", said)
+    columns = [name for name in named if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", about)]
     if not columns and isinstance(error, names.NoSuitableColumn):
         columns = list(types)[:_EXPLAINED]
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)

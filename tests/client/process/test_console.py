@@ -136,7 +136,8 @@ def test_a_study_that_is_approved_on_the_page_is_charged(
             breaches += faults(driver)
         assert breaches == []
         after = shown(driver, "Whole life 1 of 8 nats spent, 7 nats left")
-        assert "1 nats a Asked Yes or no: your smokes is yes? Formula (smokes == 1) Answered " in after
+        asked = "1 nats a Asked Yes or no: your smokes is yes? Formula (smokes == 1) Answered "
+        assert asked in after
         driver.find_element("tag name", "body").send_keys("\ue004")  # the key Tab
         assert driver.switch_to.active_element.text == "Skip to the content"
         driver.find_element("css selector", "form[action=end] button").click()

@@ -53,8 +53,9 @@ def coin_bits(monkeypatch: pytest.MonkeyPatch) -> CoinBits:
     """Replace 64-bit coins by smaller ones, in every module of the randomizers."""
 
     def replace(bits: int) -> None:
-        smaller = {"COIN_BITS": bits, "COIN_SPACE": 1 << bits, "_HALF": 1 << (bits - 1)}
-        defaults = {"coin_bits": bits, "coin_space": 1 << bits}
+        space = 1 << bits
+        smaller = {"COIN_BITS": bits, "COIN_SPACE": space, "_COINS": space, "_HALF": space >> 1}
+        defaults = {"coin_bits": bits, "coin_space": space}
         for module in MODULES:
             for name, value in smaller.items():
                 if hasattr(module, name):

@@ -252,7 +252,7 @@ class TestDifference:
             ),
             ({"column": "age", "group": "sum"}, "expected a category or a bit, got 'sum'"),
             ({"column": "age", "group": "size", "first": "xs"}, "value of size: expected one of"),
-            ({"column": "age", "group": "size", "second": "s"}, "got 's' twice"),
+            ({"column": "age", "group": "size", "first": "s", "second": "s"}, "got 's' twice"),
             ({"column": "paid", "group": "paid"}, "beside the group, got 'paid'"),
         ],
     )

@@ -163,6 +163,8 @@ def test_the_hold_is_taken_again_after_a_lost_connection(
 ) -> None:
     """Every connection ends, the one of the lock too; a migration is refused afterwards."""
     name = database_of(location)
+    while len(postgresql.execute(f"SELECT FROM pg_stat_activity WHERE datname = '{name}'")) < 2:
+        pass  # the pool connects beside the test
     ended = postgresql.execute(
         f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
     )

@@ -28,7 +28,11 @@ _MAX_DECADES = 100  # "1e999999999" is refused before a gigabyte of digits is bu
 
 
 def rational(value: Rational, what: str) -> Fraction:
-    """The number, exactly: .05 (a float) is 1/20, because that is what was meant."""
+    """The number, exactly: .05 (a float) is 1/20, because that is what was meant.
+
+    Raises:
+        InvalidParameter: it is not a finite number.
+    """
     value = plain(value)
     try:
         if isinstance(value, bool):

@@ -43,6 +43,9 @@ class PriorMean:
         points: where numbers are expected, in real units, with weights of 0 or more, one above 0.
             They must not be made from the records that are asked about: a study is signed and
             published with them.
+
+    Raises:
+        InvalidParameter: they are not, or more than 1,024.
     """
 
     points: Points
@@ -75,7 +78,11 @@ SHAPES: Mapping[str, Callable[[Fraction, Fraction], Points]] = MappingProxyType(
 
 
 def prior_in(text: str, low: Fraction, high: Fraction) -> PriorMean:
-    """A prior as text: "0:5, 0.2:3, 1:1" (points with weights), or the name of a shape."""
+    """A prior as text: "0:5, 0.2:3, 1:1" (points with weights), or the name of a shape.
+
+    Raises:
+        InvalidParameter: it is neither, or a point is outside the range.
+    """
     shape = SHAPES.get(text.strip())
     if shape is not None:
         return PriorMean(shape(low, high))

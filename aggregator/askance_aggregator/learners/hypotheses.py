@@ -383,6 +383,9 @@ def hypothesis_of(*learners: str) -> Callable[[H], H]:
     """Declare which learners conclude a hypothesis of this class.
 
     Its text has columns' own names, as far as the schemas that it holds know them.
+
+    Raises:
+        InvalidParameter: one of these names is taken.
     """
 
     def decorate(kind: H) -> H:
@@ -433,6 +436,10 @@ def hypothesis_from_json(learner: str, data: Any) -> Any:
     """The hypothesis that a learner concluded and `hypothesis_json` wrote.
 
     A printed result has columns' own names, from which it is read as well.
+
+    Raises:
+        InvalidParameter: no learner of that name has a hypothesis that can be read, or the data is
+            not of its form; the part is named.
     """
     if learner not in _KINDS:
         with suppress(InvalidParameter):

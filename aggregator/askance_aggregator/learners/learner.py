@@ -185,7 +185,11 @@ class Unbound(Learner[T_co]):
     make: Callable[[Schema], Learner[T_co]]
 
     def bound(self, schema: Schema) -> Learner[T_co]:
-        """Return the learner for records of a schema."""
+        """Return the learner for records of a schema.
+
+        Raises:
+            InvalidParameter: a column that the schema does not have, or of another type.
+        """
         return self.make(schema)
 
     def run(self) -> Learning[T_co]:

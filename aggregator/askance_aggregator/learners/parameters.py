@@ -94,7 +94,11 @@ class ParameterEntry:
         return f"{{{','.join(self.choices)}}}" if self.choices else self.kind.value
 
     def check(self, text: str) -> None:
-        """Check the form of a value; the learner checks its range."""
+        """Check the form of a value; the learner checks its range.
+
+        Raises:
+            InvalidParameter: it is none of the choices, or no text of this kind.
+        """
         if self.choices and text not in self.choices:
             raise InvalidParameter(f"{self.name}: {unknown_text(text, self.choices)}")
         if self.kind is ParameterKind.WHOLE:
@@ -203,7 +207,11 @@ def _kind_of(type_: Any) -> ParameterKind:
 
 
 def canonical_text(value: object) -> str:
-    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal)."""
+    """A parameter as text; equal numbers have equal texts (.5, "1/2" as a Fraction, Decimal).
+
+    Raises:
+        InvalidParameter: a value of this type has no canonical text.
+    """
     value = plain(value)
     if isinstance(value, Expression | Query):
         return "query:" + sha256(as_query(value).canonical).hexdigest()

@@ -164,6 +164,9 @@ def table_of(hypothesis: Any, truth: Sequence[float], learner: str) -> list[dict
     `to_rows()`.
 
     The truth is that of the estimates, in their order; empty: not known.
+
+    Raises:
+        InvalidParameter: the hypothesis has neither estimates nor a table.
     """
     rows = presentation_of(hypothesis).rows
     if not rows and hasattr(hypothesis, "to_rows"):

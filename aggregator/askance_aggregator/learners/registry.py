@@ -351,6 +351,10 @@ class LearnerEntry:
 
         Without a schema it has its own for its parameters (enough to plan). A field may be given by
         its column's own name, "sepal length (cm)".
+
+        Raises:
+            InvalidParameter: a parameter has no such name or a wrong value, the schema does not
+                suit the learner, or the function makes a learner of another name or version.
         """
         given = self._named(parameters or {})
         about = self._schema(schema, given)
@@ -372,7 +376,11 @@ class LearnerEntry:
         )
 
     def check(self, parameters: Mapping[str, str]) -> None:
-        """Check what can be known of parameters without a schema: their names and forms."""
+        """Check what can be known of parameters without a schema: their names and forms.
+
+        Raises:
+            InvalidParameter: a parameter has no such name, or a text of another form.
+        """
         given = self._named(parameters)
         for parameter in self.parameters:
             if parameter.name in given:
@@ -410,6 +418,9 @@ class LearnerEntry:
         """Find the text from which `build` makes this learner again on this schema, to be signed.
 
         A learner records the digest of its query; a column is found by trying each.
+
+        Raises:
+            InvalidParameter: no text makes it (a query that is no column, say).
         """
         known = [parameter.name for parameter in self.parameters]
         kept = {name: text for name, text in learner.parameters.items() if name in known}
@@ -477,7 +488,11 @@ def _entry_of(made: Callable[..., Learner[Any]], distribution: str) -> LearnerEn
 
 
 def register(entry: LearnerEntry) -> LearnerEntry:
-    """Add a learner to the catalogue."""
+    """Add a learner to the catalogue.
+
+    Raises:
+        InvalidParameter: its name is taken.
+    """
     if entry.name in _CATALOGUE:
         raise InvalidParameter(f"the learner {entry.name!r} is registered already")
     _CATALOGUE[entry.name] = entry
@@ -527,7 +542,11 @@ def catalogued(
 
 
 def learners() -> tuple[LearnerEntry, ...]:
-    """Return the catalogue, sorted by name; learners of installed distributions are in it."""
+    """Return the catalogue, sorted by name; learners of installed distributions are in it.
+
+    Raises:
+        InvalidParameter: an installed distribution lists a learner that cannot be had.
+    """
     _import_modules()
     for point in entry_points(group=GROUP):
         _listed(point.name)
@@ -535,7 +554,11 @@ def learners() -> tuple[LearnerEntry, ...]:
 
 
 def find(name: str) -> LearnerEntry:
-    """Return the learner of that name, of this distribution or of an installed one."""
+    """Return the learner of that name, of this distribution or of an installed one.
+
+    Raises:
+        InvalidParameter: there is none, or its distribution lists it and it cannot be had.
+    """
     _import_modules()
     _listed(name)
     if name not in _CATALOGUE:

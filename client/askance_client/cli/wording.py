@@ -26,6 +26,7 @@ _MOST_TRIED = 1024  # values of a part of the record, and cells
 _MOST_STEPS = 1 << 18  # nodes, arguments and constants, times the values that are tried
 _REMEMBERED = 256  # expressions: a table asks for each level's name
 _OTHER, _NONE, _NEVER = "any other", "no value", ", which no value has"
+# Printable ASCII without quotes, commas and semicolons, one space at a time; no word that joins.
 _JOINS = r"(any other|no value|(.* )?(and|if|is|neither|nor|not|or)( |$))"
 _PLAIN = re.compile(rf"(?i)(?!{_JOINS})[!#-&(-+\--:<-~]+( [!#-&(-+\--:<-~]+)*")
 _COMPARED = (Op.LESS, Op.LESS_EQUAL, Op.EQUAL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from importlib import import_module
 from math import inf, log
 
 import numpy as np
@@ -237,13 +236,9 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
     [("0.1", 1, 100), ("1", 2, 100), ("8", 3, 60), ("40", 4, 100)],
 )
 def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(
-    epsilon: str, seed: int, reports: int, monkeypatch: pytest.MonkeyPatch
+    epsilon: str, seed: int, reports: int
 ) -> None:
-    """With so many reports of each record: every verified family, and the planner's choices.
-
-    Five devices of each record are asked again, 200 at epsilon 1: no epsilon is in what they keep.
-    """
-    monkeypatch.setattr(import_module("askance_simulation.audit.audit"), "_REPEATED", 5)
+    """With so many reports of each record: every verified family, and the planner's choices."""
     coins = StreamCoins(Seed.of(seed))
     for found in audit_families([epsilon], ledgers=MemoryLedgers(), reports=reports, coins=coins):
         assert found.alarms == ()

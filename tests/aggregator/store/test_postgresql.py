@@ -162,14 +162,12 @@ def test_the_hold_is_taken_again_after_a_lost_connection(
     store: Store, location: PostgresqlLocation, postgresql: PostgresqlServer
 ) -> None:
     """Every connection ends, the one of the lock too; a migration is refused afterwards."""
-    name = database_of(location)
-    while len(postgresql.execute(f"SELECT FROM pg_stat_activity WHERE datname = '{name}'")) < 2:
+    connected = f"SELECT pid FROM pg_stat_activity WHERE datname = '{database_of(location)}'"
+    while len(postgresql.execute(connected)) < 2:
         pass  # the pool connects beside the test
-    ended = postgresql.execute(
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-    )
+    ended = postgresql.execute(f"SELECT pg_terminate_backend(pid) FROM ({connected}) AS pids")
     assert len(ended) >= 2
-    while postgresql.execute(f"SELECT FROM pg_stat_activity WHERE datname = '{name}'"):
+    while postgresql.execute(connected):
         pass
     filled(store)
     with pytest.raises(StoreError, match="found it in use: stop that process first"):

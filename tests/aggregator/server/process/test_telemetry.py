@@ -186,8 +186,8 @@ def test_a_collector_that_is_gone_stops_nothing(fresh: AggregatorHome) -> None:
         now_s=time.time,
         descriptors=None,
     )
-    (unreached,) = (one for one in found if one.state is not CheckState.OK)
-    assert (unreached.check, unreached.state) == ("telemetry", CheckState.WARN)
+    states = {one.check: one.state for one in found}  # its ports may be another program's by now
+    assert states["telemetry"] is CheckState.WARN
 
 
 def test_nothing_of_opentelemetry_is_imported_unless_it_is_configured(

@@ -1,7 +1,7 @@
 """Commands as processes that start in milliseconds: forks of a process that has their imports.
 
 A command has a process, a folder, an environment, an output and an end of its own; only its imports
-are shared. A test of what is imported, or of a signal to the process, starts an interpreter.
+are shared, and what /proc says of its command line. A test of either starts an interpreter.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from tests.sources import FOLDERS
 
@@ -65,6 +66,32 @@ class CommandServer:
         """End it; what was forked ends by itself."""
         self._process.communicate(timeout=_PATIENCE_S)
 
+    def start(
+        self,
+        module: str,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        out: int,
+        err: int,
+    ) -> ForkedCommand:
+        """Start a command.
+
+        Args:
+          module: has the command's `main`.
+          words: of the command line.
+          folder: in which it runs.
+          environment: all of its variables.
+          out: a descriptor for its output.
+          err: a descriptor for its lines on stderr.
+        """
+        link = socket.socket(socket.AF_UNIX)
+        link.connect(self._address)
+        socket.send_fds(link, [b"\0"], [out, err])
+        asked = json.dumps([module, list(words), str(folder), dict(environment)])
+        link.sendall(f"{asked}\n".encode())
+        return ForkedCommand([module, *words], link)
+
     def run(
         self,
         module: str,
@@ -73,38 +100,77 @@ class CommandServer:
         environment: Mapping[str, str],
         timeout_s: float = _PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end.
-
-        Args:
-          module: has the command's `main`.
-          words: of the command line.
-          folder: in which it runs.
-          environment: all of its variables.
-          timeout_s: it is killed after this time.
+        """Run a command, as `start` does, to its end.
 
         Raises:
-          TimeoutError: it was killed.
+          TimeoutExpired: it was killed after `timeout_s`.
         """
-        with (
-            tempfile.TemporaryFile("w+") as out,
-            tempfile.TemporaryFile("w+") as err,
-            socket.socket(socket.AF_UNIX) as link,
-            link.makefile("rw") as lines,
-        ):
-            link.settimeout(timeout_s)
-            link.connect(self._address)
-            socket.send_fds(link, [b"\0"], [out.fileno(), err.fileno()])
-            asked = [module, list(words), str(folder), dict(environment)]
-            print(json.dumps(asked), file=lines, flush=True)
-            process = int(lines.readline())
-            try:
-                code = int(lines.readline())
-            except TimeoutError:
-                os.kill(process, signal.SIGKILL)
-                raise
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            files = (out.fileno(), err.fileno())
+            with self.start(module, words, folder, environment, *files) as process:
+                code = process.wait(timeout_s)
             for file in (out, err):
                 file.seek(0)
             return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
+
+
+class ForkedCommand:
+    """A command that runs, as `subprocess.Popen` shows one; the end of its block kills it."""
+
+    def __init__(self, words: Sequence[str], link: socket.socket) -> None:
+        """Use `CommandServer.start`."""
+        self._words = words
+        self._link = link
+        self.pid = int(self._line())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit code; None: it runs."""
+        if self.returncode is None and select.select([self._link], [], [], 0)[0]:
+            self.returncode = int(self._line())
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; return its exit code.
+
+        Raises:
+          TimeoutExpired: it runs on.
+        """
+        if self.returncode is None:
+            if not select.select([self._link], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self._words, timeout or 0)
+            self.returncode = int(self._line())
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+        self._link.close()
+
+    def _line(self) -> bytes:
+        """Read a line of the process that waits for it."""
+        line = b""
+        while not line.endswith(b"\n"):
+            got = self._link.recv(1)
+            assert got, f"{self._words}: expected {line!r} to go on"
+            line += got
+        return line
 
 
 def run_command(
@@ -115,6 +181,14 @@ def run_command(
     `module`, `words`, `timeout_s` and the error are those of `CommandServer.run`.
     """
     return _own().run(module, [str(word) for word in words], Path.cwd(), os.environ, timeout_s)
+
+
+def start_command(module: str, words: Sequence[str | Path], out: int, err: int) -> ForkedCommand:
+    """Start a command in the folder and the environment of this process.
+
+    `module`, `words`, `out` and `err` are those of `CommandServer.start`.
+    """
+    return _own().start(module, [str(word) for word in words], Path.cwd(), os.environ, out, err)
 
 
 @cache

@@ -239,7 +239,8 @@ def test_requests_that_are_never_whole_hold_up_no_other(folder: Folder) -> None:
     with Served(folder, request_s=600) as served, ExitStack() as opened:
         served.log_in()
         address, half = ("127.0.0.1", served.server.server_port), list[socket.socket]()
-        for begun in (b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", b"GE") * 150:
+        both = (b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", b"GE")
+        for begun in both * (2 * MAX_AT_ONCE):
             half.append(opened.enter_context(socket.create_connection(address, timeout=20)))
             half[-1].sendall(begun)
         assert served.get().status == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -134,14 +135,21 @@ class Outer:
     def sent(self, *parts: bytes, source: str = "127.0.0.1", header: bytes = b"") -> bytes:
         """Send bytes and return all that comes back until the connection ends.
 
-        A caller that has its answer has nothing more to send, and says so.
+        A caller that has its answer has nothing more to send, and says so: TLS is shut one way, and
+        an answer after that is an error.
         """
         with self.connected(source=source, header=header) as connection:
             for part in parts:
                 connection.sendall(part)
             answer = everything(connection, b"\r\n\r\n")
-            with suppress(OSError):  # the other side has ended already
-                socket.socket.shutdown(connection, socket.SHUT_WR)
+            head, _, body = answer.partition(b"\r\n\r\n")
+            if length := re.search(rb"(?i)\r\ncontent-length: (\d+)", head):
+                while len(body) < int(length[1]) and (data := connection.recv(1 << 16)):
+                    body, answer = body + data, answer + data
+            connection.setblocking(False)
+            with suppress(ssl.SSLWantReadError, ssl.SSLEOFError, ConnectionError):
+                connection.unwrap()  # the other side has ended already, or has yet to
+            connection.settimeout(PATIENCE_S)
             return answer + everything(connection)
 
     @contextmanager
@@ -162,7 +170,7 @@ def everything(connection: ssl.SSLSocket, end: bytes | None = None) -> bytes:
     while end is None or end not in found:
         try:
             data = connection.recv(1 << 16)
-        except (ssl.SSLEOFError, ConnectionResetError):
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError, ConnectionResetError):
             return found
         if not data:
             return found

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import grpc
 import pytest
@@ -19,7 +19,7 @@ import pytest
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_client.addresses import Address
-from tests.commands import OF_ASKANCE, run_command
+from tests.commands import OF_ASKANCE, ForkedCommand, run_command, start_command
 from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -59,7 +59,7 @@ class Served:
     """A process that serves, what it said when it was ready, and where its log goes."""
 
     home: AggregatorHome
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedCommand
     ready: dict[str, Any]
     log: Path
 
@@ -86,34 +86,60 @@ class Served:
         return [json.loads(line) for line in whole.splitlines()]
 
 
+def _serve(home: AggregatorHome, *words: str) -> tuple[str, ...]:
+    return ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
+
+
 @contextmanager
-def serving(home: AggregatorHome, *words: str, protocols: range | None = None) -> Iterator[Served]:
+def serving(home: AggregatorHome, *words: str) -> Iterator[Served]:
     """Serve a folder in a process of its own until the end of the block.
 
     Args:
       home: the folder.
       words: more of the command line.
+    """
+    log = home.folder / "log.jsonl"
+    read, write = os.pipe()
+    with os.fdopen(read) as stdout, log.open("a") as stderr:
+        try:
+            process = start_command(OF_ASKANCE, _serve(home, *words), write, stderr.fileno())
+        finally:
+            os.close(write)
+        with process:
+            yield _ready(home, process, stdout, log)
+
+
+@contextmanager
+def interpreting(home: AggregatorHome, protocols: range | None = None) -> Iterator[Served]:
+    """Serve a folder in an interpreter of its own until the end of the block.
+
+    Args:
+      home: the folder.
       protocols: versions of the exchange that it speaks; None: those of this tree.
     """
     log = home.folder / "log.jsonl"
-    words = ("aggregator", "serve", "--config", str(home.configuration), "--json", *words)
     with (
         log.open("a") as stderr,
         subprocess.Popen(
-            command(*words, protocols=protocols),
+            command(*_serve(home), protocols=protocols),
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         ) as process,
     ):
         try:
             assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, log.read_text()
-            yield Served(home, process, json.loads(line), log)
+            yield _ready(home, process, process.stdout, log)
         finally:
             process.kill()
+
+
+def _ready(
+    home: AggregatorHome, process: subprocess.Popen[str] | ForkedCommand, said: TextIO, log: Path
+) -> Served:
+    line = said.readline()
+    assert line, log.read_text()
+    return Served(home, process, json.loads(line), log)
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ def test_requests_that_are_never_whole_hold_up_no_other() -> None:
     try:
         with ExitStack() as held:
             half = []
-            for begun in (b"", b"GET /live HTTP/1.1\r\nHost:") * 150:
+            for begun in (b"", b"GET /live HTTP/1.1\r\nHost:") * MAX_AT_ONCE:
                 made = socket.create_connection((page.address.host, page.address.port), 20)
                 half.append(held.enter_context(made))
                 made.sendall(begun)

@@ -19,7 +19,7 @@ from askance_aggregator.server.process.failures import FAILURES_TO_STOP_SERVING
 from askance_aggregator.server.process.home import AggregatorHome
 from askance_aggregator.store import StudyState
 from askance_aggregator.store.postgresql.schema import VERSION
-from tests.aggregator.server.process.conftest import Served, ran, serving
+from tests.aggregator.server.process.conftest import Served, interpreting, ran, serving
 from tests.aggregator.server.process.people import People, submit
 from tests.aggregator.server.process.test_failures import await_health
 from tests.postgresql import PostgresqlServer
@@ -90,7 +90,7 @@ def test_a_study_outlives_an_outage_of_its_database(
     with closing(location.open()) as store:
         store.enrol(people.enrolled())
     token = _token(on_postgresql)
-    with serving(on_postgresql) as served, served.channel() as channel:
+    with interpreting(on_postgresql) as served, served.channel() as channel:
         digest = submit(channel, load_pem_private_key(on_postgresql.analyst_key.read_bytes(), None))
         _await(served, f'askance_round_asked{{study="{digest.hex()[:16]}"}} 40.0')
         with postgresql.killed():

@@ -27,7 +27,7 @@ from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
 from askance_client.service import credentials
 from askance_client.service.open_side import CallFailed
-from tests.aggregator.server.process.conftest import Served, ran, serving
+from tests.aggregator.server.process.conftest import Served, interpreting, ran, serving
 from tests.aggregator.server.process.people import SCHEMA, People, submit
 from tests.faults.people import AtHand, Coins
 from tests.postgresql import PostgresqlServer
@@ -268,14 +268,14 @@ def test_replicas_of_the_next_version_replace_both_during_a_study(
                     answer(first, people, slice(5, 6))
                 assert first.ended_by(signal.SIGTERM) == 0
             until_driven(store, "second", digest)
-            with serving(homes[0], protocols=BOTH) as first:
+            with interpreting(homes[0], protocols=BOTH) as first:
                 answer(first, people, slice(5, 10))
                 with speaking(2, monkeypatch):
                     answer(first, people, slice(10, 15))
                 answer(second, people, slice(15, 20))
                 assert second.ended_by(signal.SIGTERM) == 0
                 until_driven(store, "first", digest)
-                with serving(homes[1], protocols=BOTH) as second:
+                with interpreting(homes[1], protocols=BOTH) as second:
                     answer(second, people, slice(20, 25))
                     with speaking(2, monkeypatch):
                         answer(second, people, slice(25, COUNT))
@@ -288,7 +288,7 @@ def test_replicas_of_the_next_version_replace_both_during_a_study(
         assert json.loads(ended.result_json)["transcript"] == expected
         fresh = People(homes[0].analyst, COUNT + 1)
         store.enrol(fresh.enrolled()[COUNT:])
-    with serving(homes[0], protocols=LATER) as later, pytest.raises(CallFailed) as late:
+    with interpreting(homes[0], protocols=LATER) as later, pytest.raises(CallFailed) as late:
         answer(later, fresh, slice(COUNT, COUNT + 1))
     for refused, text in ((early, OLDER_AGGREGATOR), (late, OLDER_DEVICE)):
         assert refused.value.status == "FAILED_PRECONDITION"  # no certificate, so no call

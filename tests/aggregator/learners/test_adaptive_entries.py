@@ -64,9 +64,9 @@ def test_the_users_of_open_tolerances_are_divided_evenly_over_all_questions() ->
     ("learner", "settings", "most"),
     [
         ("decision-tree", {"columns": "height,member,age", "depth": "2"}, 0.2),
-        ("logistic-regression", {"rounds": "24"}, 0.13),
         ("k-means", {}, 0.1),
-        ("gaussian-mixture", {"k": "3"}, 0.1),
+        pytest.param("logistic-regression", {"rounds": "24"}, 0.13, marks=pytest.mark.slow),
+        pytest.param("gaussian-mixture", {"k": "3"}, 0.1, marks=pytest.mark.slow),
     ],
 )
 def test_people_of_its_own_are_learned_in_the_local_model(

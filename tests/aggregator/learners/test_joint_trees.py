@@ -315,7 +315,10 @@ def test_a_study_is_settled_by_its_users_and_nothing_that_was_given_is_changed()
     assert (kept["decide"], kept["cells"]) == ("model", "20")
 
 
-@pytest.mark.parametrize("nano_nats", [NANO_NATS, 4 * NANO_NATS, 16 * NANO_NATS])
+@pytest.mark.parametrize(
+    "nano_nats",
+    [NANO_NATS, *(pytest.param(n * NANO_NATS, marks=pytest.mark.slow) for n in (4, 16))],
+)
 def test_a_plan_without_users_asks_for_as_many_as_the_tree_needs(nano_nats: int) -> None:
     """About as many as leave a deviation of 0.003, and no fewer where answers are exact."""
     made = plan(decision_tree(SCHEMA), nano_nats, 0.01)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import grpc
 import pytest
@@ -135,7 +135,7 @@ def interpreting(home: AggregatorHome, protocols: range | None = None) -> Iterat
 
 
 def _ready(
-    home: AggregatorHome, process: subprocess.Popen[str] | ForkedCommand, said: TextIO, log: Path
+    home: AggregatorHome, process: subprocess.Popen[str] | ForkedCommand, said: IO[str], log: Path
 ) -> Served:
     line = said.readline()
     assert line, log.read_text()

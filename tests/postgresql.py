@@ -70,6 +70,7 @@ class PostgresqlServer:
         self._binaries = _binaries(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
+        self._migrated: str | None = None  # name of a database that is copied
 
     @classmethod
     @contextmanager
@@ -107,10 +108,26 @@ class PostgresqlServer:
 
     def new_database(self) -> str:
         """Make an empty database and return its address."""
+        return self.url(self._created())
+
+    def new_store(self) -> str:
+        """Make a database with an empty store, as a migration leaves one; return its address.
+
+        It is a copy, for a third of the processor's time of a migration.
+        """
+        if self._migrated is None:
+            from askance_aggregator.store.locations import PostgresqlLocation
+
+            made = self._created()
+            PostgresqlLocation(self.url(made)).migrate()
+            self._migrated = made
+        return self.url(self._created(f"TEMPLATE {self._migrated} STRATEGY file_copy"))
+
+    def _created(self, how: str = "") -> str:
         self._databases += 1
         name = f"d{self._databases}"
-        self.execute(f"CREATE DATABASE {name}")
-        return self.url(name)
+        self.execute(f"CREATE DATABASE {name} {how}")
+        return name
 
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
         """Run a statement as the superuser and return its rows."""

@@ -122,8 +122,7 @@ def test_a_database_refuses_to_change_it(postgresql: PostgresqlServer, statement
 
 
 def test_replicas_append_to_one_chain(postgresql: PostgresqlServer) -> None:
-    location = store_location(postgresql.new_database())
-    location.migrate()
+    location = store_location(postgresql.new_store())
     with closing(location.open()) as first, closing(location.open()) as second:
 
         def append(store: Store) -> None:

@@ -247,8 +247,7 @@ def test_a_backup_goes_into_a_store_of_its_own_kind(
 def test_a_database_with_content_takes_no_backup(
     postgresql: PostgresqlServer, tmp_path: Path
 ) -> None:
-    location = store_location(postgresql.new_database())
-    location.migrate()
+    location = store_location(postgresql.new_store())
     with closing(location.open()) as store:
         store.enrol(devices(1))
         store.back_up(tmp_path / "backup", 1000)

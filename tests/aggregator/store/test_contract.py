@@ -50,9 +50,7 @@ def _in_memory(request: pytest.FixtureRequest, folder: Path) -> Store:
 
 def _in_a_database(request: pytest.FixtureRequest, folder: Path) -> Store:
     server: PostgresqlServer = request.getfixturevalue("postgresql")
-    location = store_location(server.new_database())
-    location.migrate()
-    return location.open()
+    return store_location(server.new_store()).open()
 
 
 STORES = {"sqlite": _in_memory, "postgresql": _in_a_database}

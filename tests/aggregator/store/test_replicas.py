@@ -41,9 +41,7 @@ ACCEPTED, DUPLICATE, LATE = AckStatus.ACCEPTED, AckStatus.DUPLICATE, AckStatus.L
 
 @pytest.fixture
 def location(postgresql: PostgresqlServer) -> PostgresqlLocation:
-    made = PostgresqlLocation(postgresql.new_database())
-    made.migrate()
-    return made
+    return PostgresqlLocation(postgresql.new_store())
 
 
 @pytest.fixture

@@ -35,8 +35,7 @@ COLUMNS = [
 @pytest.fixture(scope="module")
 def url(postgresql: PostgresqlServer) -> str:
     """A database with three ends, and a role that may read the view alone."""
-    location = PostgresqlLocation(postgresql.new_database())
-    location.migrate()
+    location = PostgresqlLocation(postgresql.new_store())
     done = Conclusion(StudyState.DONE, "done", "", json.dumps(RESULT), 1_500_000_000)
     with closing(location.open()) as store:
         store.add_study(ONE, study(1, purpose="Smokers."))
@@ -85,8 +84,7 @@ def test_rows_say_how_each_study_and_epoch_ended(url: str) -> None:
 
 def test_a_text_that_postgresql_lacks_leaves_the_view_whole(postgresql: PostgresqlServer) -> None:
     # A label of a schema may have any character, and json.dumps writes two of them so.
-    location = PostgresqlLocation(postgresql.new_database())
-    location.migrate()
+    location = PostgresqlLocation(postgresql.new_store())
     named = {"a\0\0": 0.5, "\\u0000": 0.25, "\\\0": 0.25, "z": "\\"}
     odd = Conclusion(StudyState.DONE, "done", "", json.dumps({"hypothesis": named}))
     with closing(location.open()) as store:

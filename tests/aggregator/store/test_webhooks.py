@@ -163,8 +163,7 @@ def test_receivers_have_queues_of_their_own(store: Store) -> None:
 
 def test_replicas_claim_each_end_once(postgresql: PostgresqlServer) -> None:
     """Four threads of two replicas; an end that one has claimed is passed over by the others."""
-    location = PostgresqlLocation(postgresql.new_database())
-    location.migrate()
+    location = PostgresqlLocation(postgresql.new_store())
     digests = [bytes([number]) * 32 for number in range(40)]
     with closing(location.open()) as first, closing(location.open()) as second:
         first.webhooks.announce_to([Receiving("a")])

@@ -84,8 +84,7 @@ def test_webhooks_are_those_of_the_store() -> None:
 
 def test_figures_are_the_sums_over_replicas(postgresql: PostgresqlServer) -> None:
     """The console showed 0 devices connected while 5,000 hung on the other replica."""
-    location = PostgresqlLocation(postgresql.new_database())
-    location.migrate()
+    location = PostgresqlLocation(postgresql.new_store())
     with closing(location.open()) as here, closing(location.open()) as there:
         for store, name, counts in (
             (here, "here", ReplicaCounts()),

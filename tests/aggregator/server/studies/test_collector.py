@@ -100,9 +100,7 @@ def test_reports_go_first_and_results_later(
     stores: dict[str, dict[str, Any]] = {"memory": {}, "sqlite": {"folder": tmp_path}}
     if kind == "postgresql":
         server: PostgresqlServer = request.getfixturevalue("postgresql")
-        location = store_location(server.new_database())
-        location.migrate()
-        stores[kind] = {"folder": tmp_path, "store": location}
+        stores[kind] = {"folder": tmp_path, "store": store_location(server.new_store())}
     run_in(scenario, **stores[kind])
 
 

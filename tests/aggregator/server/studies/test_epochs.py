@@ -275,8 +275,7 @@ def test_a_killed_database_asks_no_epoch_twice(
     run_in: RunIn, when: str, postgresql: PostgresqlServer
 ) -> None:
     """The database dies and is started again before another process opens it."""
-    location = store_location(postgresql.new_database())
-    location.migrate()
+    location = store_location(postgresql.new_store())
 
     def kill() -> None:
         with postgresql.killed():

@@ -32,9 +32,7 @@ from tests.postgresql import PostgresqlServer
 
 @pytest.fixture
 def location(postgresql: PostgresqlServer) -> PostgresqlLocation:
-    made = PostgresqlLocation(postgresql.new_database())
-    made.migrate()
-    return made
+    return PostgresqlLocation(postgresql.new_store())
 
 
 @asynccontextmanager

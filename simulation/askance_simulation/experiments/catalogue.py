@@ -235,7 +235,8 @@ def explained(
 ) -> InvalidParameter:
     """Return the error with what is known of the columns that it is about.
 
-    They are those asked about that the error names, else, if no column suits the learner, all.
+    They are those asked about that the error names, else, if no column suits the learner, all. A
+    file without a line of names is said to be one.
     """
     types = population.column_types
     called = (names.field_called(name, types) for name in sorted(asked))
@@ -247,6 +248,8 @@ def explained(
         columns = list(types)[:_EXPLAINED]
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
     more = f"; in the file, {reasons}" if reasons else ""
+    if population.column_notes.header:
+        more += f"; {population.column_notes.header}"
     told = names.names_of(population.schema).in_text(f"{error}{more}")
     return error if told == said else InvalidParameter(told)
 

@@ -248,6 +248,11 @@ class ArrowRecords:
         of_columns = zip(self.names, self._blocks.declared(), strict=True)
         return {name: labels for name, labels in of_columns if len(labels) > 1}
 
+    @property
+    def has_header_line(self) -> bool:
+        """Return False: names are apart from the rows."""
+        return False
+
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Summarize every column, reading all blocks once; of these all values are counted."""
         found: dict[str, ColumnCells] = {}

@@ -15,6 +15,7 @@ from askance_aggregator.names import Suits, unknown_column
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
+from askance_client.queries.fields import MISSING_TEXTS
 from askance_client.queries.limits import MAX_FRAC, MAX_LABEL_BYTES, MAX_LABELS, MAX_SPREAD
 from askance_client.records import NOTHING
 from askance_client.records.tables import TEXT_WIDTH
@@ -24,9 +25,17 @@ _MAX_LABELS = 1024
 _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a coarser one
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
 _IDENTIFIER = "nearly all of its values differ, as of an identifier"
+_OWN = (
+    "has {:,} different values in {:,} rows, most of them of one user each: no such share can be"
+    " told from 0; ask about groups of values (a column made from it), or leave it out"
+)
+LIKE_VALUES = (
+    "looks like values, and was read as the columns' names: write a line of names above it"
+)
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
+_OWN_VALUES = Fraction(3, 4)  # share from which two in three of the values have one row each
 _MAX_CODES = 64  # whole numbers that a question may take for labels
 _MOST_CHOSEN = 6  # columns of a question of which another field is tried
 _CODES = Fraction(1, 100)  # share of rows with a leading zero from which numbers are texts
@@ -56,16 +65,20 @@ class InferredSchema:
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
       chosen: by column that the question asks about, as what it is read in place of what it is
         without that question.
+      own_values: by field, why shares of its values tell nothing: most have one row each.
       missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
+      header: why the columns' names are taken for values; empty: they are not.
     """
 
     schema: Schema
     left_out: Mapping[str, str]
     doubts: Mapping[str, str]
     chosen: Mapping[str, str]
+    own_values: Mapping[str, str]
     missing: Mapping[str, Mapping[str, int]]
     column_types: Mapping[str, str]
+    header: str
 
 
 class Summarized(Protocol):
@@ -89,6 +102,11 @@ class Summarized(Protocol):
     @property
     def declared(self) -> Mapping[str, tuple[str, ...]]:
         """Labels by the names of columns for which the source declares them."""
+        ...
+
+    @property
+    def has_header_line(self) -> bool:
+        """True if the names are the first line of a text file, which may lack them."""
         ...
 
     def cells(self, counted: Collection[str]) -> Mapping[str, ColumnCells]:
@@ -133,8 +151,56 @@ def infer(
     }
     readings = [*_some_of(others), _alike({column: in_order[column] for column in open_ones})]
     schema, chosen = _suiting(Schema.of(name, 1, in_order), readings, suits)
-    whys = {column: reading.why for column, reading in chosen.items()}
-    return InferredSchema(schema, left_out, read.doubts, whys, missing, column_types)
+    return InferredSchema(
+        schema,
+        left_out,
+        read.doubts,
+        {column: reading.why for column, reading in chosen.items()},
+        own_values={
+            column: _OWN.format(cells.distinct, cells.total)
+            for column, cells in columns.items()
+            if isinstance(schema.fields.get(column), Category | Bits) and _has_own_values(cells)
+        },
+        missing=missing,
+        column_types=column_types,
+        header=_header_doubt(people, columns),
+    )
+
+
+def with_header_doubt(problem: str, people: Summarized) -> str:
+    """Return a problem with columns' names, and why these are taken for values, where they are."""
+    return "; ".join(filter(None, (problem, _header_doubt(people, people.cells(())))))
+
+
+def _header_doubt(people: Summarized, columns: Mapping[str, ColumnCells]) -> str:
+    """Return why the names of columns are taken for values; empty: they are not."""
+    # Over a column of numbers each name is one, most of them between its ends, and they do not
+    # count up as pandas numbers columns; without such a column each name is a value of its column.
+    numbers: list[tuple[Fraction, NumberEnds]] = []
+    values = []
+    if not people.has_header_line:
+        return ""
+    for name, cells in zip(people.written, columns.values(), strict=True):
+        ends, ratio = cells.ends(), exact_ratio(name)
+        if not cells.total or name in MISSING_TEXTS:
+            continue
+        if ends is None:
+            values.append(name in cells.texts())
+        elif ratio is None:
+            return ""
+        else:
+            numbers.append((Fraction(*ratio), ends))
+    within = sum(ends.low <= number <= ends.high for number, ends in numbers)
+    counts_up = all(number == numbers[0][0] + place for place, (number, _) in enumerate(numbers))
+    if numbers:
+        is_like = 2 * within > len(numbers) and not (counts_up and len(numbers) > 1)
+    else:
+        is_like = bool(values) and all(values)
+    return f"the first line of {Path(people.path).name} {LIKE_VALUES}" if is_like else ""
+
+
+def _has_own_values(cells: ColumnCells) -> bool:
+    return cells.total >= _ID_ROWS and cells.share >= _OWN_VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +260,8 @@ def _check_names(people: Summarized, named: Mapping[str, Collection[str]]) -> No
     for setting, columns in named.items():
         for column in columns:
             if column not in people.names:
-                raise InvalidRecord(f"{setting}: {unknown_column(column, people.written)}")
+                told = f"{setting}: {unknown_column(column, people.written)}"
+                raise InvalidRecord(with_header_doubt(told, people))
 
 
 def _nothing_left(path: Path | str, left_out: Mapping[str, str]) -> InvalidRecord:

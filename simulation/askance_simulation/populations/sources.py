@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,12 +32,14 @@ from askance_aggregator.names import Suits
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
+from askance_client.queries.exact import exact_ratio
 from askance_client.records import Table, read_csv
 from askance_client.records.tables import MAX_CELL_CHARACTERS, RowCollector
 from askance_simulation.populations.arrow_columns import text_block
 from askance_simulation.populations.arrow_records import parquet_records
 from askance_simulation.populations.arrow_tables import table_of
 from askance_simulation.populations.cells import CellRows, TextBlock
+from askance_simulation.populations.inference import LIKE_VALUES
 from askance_simulation.populations.tables import (
     MOST_OUTSIDE,
     Records,
@@ -105,6 +108,13 @@ def _check_header(path: Path, lines: list[bytes], delimiter: str) -> None:
                 f"{path}: expected {DELIMITERS[delimiter]} between columns, got one column and"
                 f" {counts[likely]:,} {DELIMITERS[likely]} in the header line: looks like"
                 f" {DELIMITERS[likely]}, try --delimiter {shown}"
+            )
+        times = Counter(map(str.strip, header.split(delimiter)))
+        twice = [name for name, count in times.items() if count > 1 and exact_ratio(name)]
+        if twice:
+            raise InvalidRecord(
+                f"{path}: expected distinct column names, got {twice[0]!r:.80} twice; the first"
+                f" line {LIKE_VALUES}"
             )
 
 

@@ -17,14 +17,14 @@ from askance_aggregator.numbers import whole_count
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.reports.texts import counted
 from askance_aggregator.studies import Permutation
-from askance_client.errors import InvalidParameter
+from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Category, Schema
 from askance_client.records import Table, field_name, field_names, is_missing
 from askance_simulation.cores import in_order
 from askance_simulation.populations.arrow_columns import Encoded, EncodedOnce, encoded
 from askance_simulation.populations.cells import CellRows, ColumnCells, TextBlock, TextCells
 from askance_simulation.populations.columns import draws
-from askance_simulation.populations.inference import Summarized, infer
+from askance_simulation.populations.inference import Summarized, infer, with_header_doubt
 from askance_simulation.populations.outside_values import Outside, outside_warnings
 from askance_simulation.populations.record_types import RecordTypes, drawn_types
 from askance_simulation.randomness import Seed
@@ -68,6 +68,11 @@ class TextColumns:
     def declared(self) -> Mapping[str, tuple[str, ...]]:
         """Return no labels: a column of texts declares none."""
         return {}
+
+    @property
+    def has_header_line(self) -> bool:
+        """Return True: a Parquet file's rows are not made into columns of texts."""
+        return True
 
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Count every column's cells."""
@@ -228,6 +233,7 @@ class ColumnNotes:
       missing: by field, the number of rows by text that was read as no value.
       categories: columns' own names by field, of categories.
       numbers: the same of all other fields.
+      header: why the columns' names are taken for values; empty: they are not.
     """
 
     renamed: Sequence[str] = ()
@@ -238,12 +244,14 @@ class ColumnNotes:
     missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     categories: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, str] = field(default_factory=dict)
+    header: str = ""
 
     def about(self, fields: Collection[str], schema: Schema) -> list[str]:
         """Return the notes on some fields; those on all fields name what was left out, too."""
         left_out = self.left_out if {*fields} >= {*schema.fields} else ()
         doubts = [line for name, line in self.doubts.items() if name in fields]
         return [
+            *filter(None, (self.header,)),
             *_summarized(left_out, f"{len(left_out)} columns are left out"),
             *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
             *self._read_as(fields),
@@ -254,7 +262,11 @@ class ColumnNotes:
     @property
     def remarks(self) -> list[str]:
         """Notes on all fields, a line each."""
-        return [*self.doubts.values(), *self._missing_texts(self.missing)]
+        return [
+            *filter(None, (self.header,)),
+            *self.doubts.values(),
+            *self._missing_texts(self.missing),
+        ]
 
     @property
     def every(self) -> list[str]:
@@ -496,9 +508,11 @@ def _inferred(
         [f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()],
         {name: f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()},
         found.chosen,
-        missing=found.missing,
+        {name: f"the column {own[name]} {why}" for name, why in found.own_values.items()},
+        found.missing,
         categories={name: own[name] for name in schema.fields if name in labelled},
         numbers={name: own[name] for name in schema.fields if name not in labelled},
+        header=found.header,
     )
     return TableRecords(
         Path(people.path).stem,
@@ -517,7 +531,11 @@ def _inferred(
 
 
 def _given(people: Records, schema: Schema, most_outside: Fraction) -> TableRecords:
-    warnings = outside_warnings(people.path, schema, people.outside(schema), most_outside)
+    try:
+        outside = people.outside(schema)
+    except InvalidRecord as error:
+        raise InvalidRecord(with_header_doubt(str(error), people)) from None
+    warnings = outside_warnings(people.path, schema, outside, most_outside)
     encoded = people.encoded(schema)
     lines = {  # of a schema that has one of two columns
         name: f"the field {name} is the column {name!r}, and not the column {column!r}"

@@ -94,7 +94,15 @@ PROBLEMS: dict[str, str] = {
         " cell in quotes write each quote twice"
     ),
     "mean --data twice.csv": "twice.csv: expected distinct column names, got 'a' twice",
+    "mean --data numbers.csv": (
+        "numbers.csv: expected distinct column names, got '1' twice; the first line looks like"
+        " values, and was read as the columns' names: write a line of names above it"
+    ),
     # columns
+    "mean --data nameless.csv --set column=age": (
+        "mean: column: expected one of the fields '22', got 'age'; the first line of nameless.csv"
+        " looks like values, and was read as the columns' names: write a line of names above it"
+    ),
     "mean --data decimals.csv --delimiter ; --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: numbers"
         " with decimal commas in 2,000 of 2,000 values, row 1 the first: write 2.5 for 2,5;"
@@ -225,6 +233,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "unquoted.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{x // 10},5"),
         "quotes.csv": 'a,b\n"one "two" three",4\n5,6\n',
         "twice.csv": "a,b,a\n1,2,3\n",
+        "numbers.csv": "1, 0,1\n0,1,1\n",
+        "nameless.csv": _rows(lambda i, m, a, s, x: f"{a},{s}").removeprefix("20,low\n21,high\n"),
         "decimals.csv": head.replace(",", ";")
         + _rows(lambda i, m, a, s, x: f"{i};{m};{a};{s};{x},25"),
         "unknowns.csv": head.replace(",", ";")

@@ -134,6 +134,58 @@ class TestInference:
         assert [row["age"] for row in rows(people)] == [17, 40, None, 23]
 
 
+CELLS = "ann,30,1.5", "bob,41,2.5", "ann,35,2.0", "bob,39,1.9"
+NO_NAMES = (
+    "the first line of people.csv looks like values, and was read as the columns' names: write a"
+    " line of names above it"
+)
+
+
+class TestFirstLine:
+    """A first line of values, where there should be names, is told; names are not taken for it."""
+
+    def told(self, folder: Path, *lines: str) -> list[str]:
+        people = Population.from_csv(written(folder, "".join(f"{line}\n" for line in lines)))
+        return people.column_notes.about([], people.schema)
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ("ann,36,2.1", *CELLS),
+            ("eve,36,2.1", *CELLS),  # a text that no other row has
+            (",36,2.1", *CELLS),  # a missing value
+            ("ann,30,2.1", *CELLS),
+            ("low,yes", "high,no", "low,no", "high,yes"),
+            ("5.1", "4.9", "6.2"),
+        ],
+    )
+    def test_values_are_told(self, tmp_path: Path, lines: tuple[str, ...]) -> None:
+        assert self.told(tmp_path, *lines) == [NO_NAMES]
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            ("name,age,score", *CELLS),
+            ("ann,age,2.1", *CELLS),  # a name above numbers
+            ("name,2015,2020", *CELLS),  # years above numbers of another size
+            ("0,1,2", "0,3,1", "1,0,5", "2,2,0"),  # as pandas numbers columns
+            ("school,smokes", "high,no", "low,no", "high,yes"),
+            ("low,smokes", "high,no", "low,no", "high,yes"),
+        ],
+    )
+    def test_names_are_not(self, tmp_path: Path, lines: tuple[str, ...]) -> None:
+        assert self.told(tmp_path, *lines) == []
+
+    def test_an_error_about_a_column_tells_it_with_a_schema_too(self, tmp_path: Path) -> None:
+        path = written(tmp_path, "".join(f"{line}\n" for line in ("ann,36,2.1", *CELLS)))
+        with pytest.raises(InvalidRecord) as refused:
+            Population.from_csv(path, Schema("known", 1, age=Integer(0, 99)))
+        found = f"expected a column 'age', got ann, 36, 2.1; {NO_NAMES}"
+        assert str(refused.value) == f"{path}: {found}"
+        with pytest.raises(InvalidRecord, match=r"first line of people[.]csv looks"):
+            Population.from_csv(path, label="name")
+
+
 class TestIdentifiers:
     """Columns of which nearly all values differ are left out by default, and named."""
 
@@ -195,6 +247,25 @@ class TestIdentifiers:
         assert "code" not in people.schema.fields
         labelled = Population.from_csv(self.file(tmp_path), label="code")
         assert isinstance(labelled.schema.fields["code"], Label)
+
+    @pytest.mark.parametrize(("distinct", "is_noted"), [(800, True), (750, True), (749, False)])
+    def test_values_of_one_user_each_are_noted_where_the_question_names_their_column(
+        self, tmp_path: Path, distinct: int, is_noted: bool
+    ) -> None:
+        lines = "".join(f"v{row % distinct},{row % 7}\n" for row in range(1_000))
+        people = Population.from_csv(written(tmp_path, f"code,age\n{lines}"))
+        of_code = people.column_notes.about(["code"], people.schema)
+        told = (
+            f"the column code has {distinct} different values in 1,000 rows, most of them of one"
+            " user each: no such share can be told from 0; ask about groups of values (a column"
+            " made from it), or leave it out"
+        )
+        assert of_code == ([told] if is_noted else [])
+        assert people.column_notes.about(["age"], people.schema) == []
+
+    def test_few_rows_of_many_values_are_not_noted(self, tmp_path: Path) -> None:
+        people = Population.from_csv(self.file(tmp_path, 49))
+        assert people.column_notes.about(people.schema.fields, people.schema) == []
 
     def test_of_few_users_all_columns_are_kept(self, tmp_path: Path) -> None:
         assert len(Population.from_csv(self.file(tmp_path, 49)).schema.fields) == 5

@@ -569,13 +569,13 @@ def check_output(path: Path | None, suffixes: tuple[str, ...]) -> None:
     if path is None:
         return
     if path.suffix not in suffixes:
-        raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, found {path}")
+        raise InvalidParameter(f"expected a file named *{' or *'.join(suffixes)}, got {path}")
     if not path.parent.is_dir():
         raise InvalidParameter(
             f"expected a folder for {path}, got none at {value_text(path.parent)}"
         )
     if path.is_dir():
-        raise InvalidParameter(f"expected a file at {path}, found a folder")
+        raise InvalidParameter(f"expected a file at {path}, got a folder")
     if not os.access(path.parent, os.W_OK):
         raise InvalidParameter(
             f"expected a folder in which files can be made for {path}, got"

@@ -232,7 +232,7 @@ def count(text: str) -> int:
         except (ValueError, OverflowError):
             number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 1 or more, got {text!r}")
     return number
 
 
@@ -261,7 +261,7 @@ def day(text: str) -> int:
 def seed(text: str) -> int:
     """Parse a whole number of 0 or more, of any size."""
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of 0 or more, got {text!r}")
     return int(text)
 
 
@@ -281,7 +281,7 @@ def setting(text: str) -> tuple[str, str]:
     """Parse NAME=VALUE."""
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return name, value
 
 

@@ -90,7 +90,7 @@ def faults_of(arguments: argparse.Namespace) -> Faults | None:
 
 def _level(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a level, 0 or more, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a level, 0 or more, got {text!r}")
     return int(text)
 
 
@@ -100,9 +100,9 @@ def _chances(text: str) -> dict[str, str]:
     for part in text.split(","):
         name, separator, chance = part.partition("=")
         if not separator or not name or not chance:
-            raise argparse.ArgumentTypeError(f"expected NAME=P, found {part!r}")
+            raise argparse.ArgumentTypeError(f"expected NAME=P, got {part!r}")
         if name in found:
-            raise argparse.ArgumentTypeError(f"expected each name once, found {name!r} twice")
+            raise argparse.ArgumentTypeError(f"expected each name once, got {name!r} twice")
         found[name] = chance
     return found
 
@@ -238,7 +238,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.picture is not None and arguments.plot is None:
         raise Failure(2, "usage", "expected --plot with --picture, got none")
     if arguments.out is not None and is_of_a_sweep(arguments.out):
-        found = f"{arguments.out}: expected a file to write anew, found a sweep's rows"
+        found = f"{arguments.out}: expected a file to write anew, got a sweep's rows"
         raise Failure(2, "usage", found)
     check_new(arguments)
 

@@ -711,7 +711,7 @@ def _of_another_program() -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RemoteProtocolError(
-            "aggregator: expected the parts of a result that this version prints, found another"
+            "aggregator: expected the parts of a result that this version prints, got another"
             " form (--json prints it as it came)"
         ) from error
 

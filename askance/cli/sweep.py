@@ -177,7 +177,7 @@ def values(text: str) -> list[str]:
     """Parse V,V,..."""
     found = [part.strip() for part in text.split(",")]
     if "" in found:
-        raise argparse.ArgumentTypeError(f"expected values with commas between, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected values with commas between, got {text!r}")
     return found
 
 
@@ -204,7 +204,7 @@ def _check_picture(grid: dict[str, Any], x: str | None) -> None:
         raise Failure(
             2,
             "usage",
-            f"--plot: expected {x or 'an axis'} with several values, found"
+            f"--plot: expected {x or 'an axis'} with several values, got"
             f" {' and '.join(axes) or 'none'}",
         )
 

@@ -47,7 +47,7 @@ def sample_levels(
             f" {chances.min():g} and sums from {sums.min():g} to {sums.max():g}"
         )
     if users < 0 or trials < 1:
-        raise InvalidParameter(f"expected users >= 0 and trials >= 1, found {users} and {trials}")
+        raise InvalidParameter(f"expected users >= 0 and trials >= 1, got {users} and {trials}")
     certain = np.minimum(chances, 1.0)  # a sum of thirds may be an ulp above 1, which numpy refuses
     return rng.multinomial(users, certain, size=trials)
 
@@ -97,11 +97,11 @@ def sample_signed_sets(
 def _checked(level_counts: ArrayLike, levels: int, trials: int) -> Counts:
     counts = np.asarray(level_counts)
     if trials < 1:
-        raise InvalidParameter(f"trials expects 1 or more, found {trials}")
+        raise InvalidParameter(f"trials expects 1 or more, got {trials}")
     if counts.shape not in ((levels,), (trials, levels)) or counts.dtype.kind not in "iu":
         raise InvalidParameter(
             f"level counts expect integers of shape ({levels},) or ({trials}, {levels}), "
-            f"found {counts.dtype} of shape {counts.shape}"
+            f"got {counts.dtype} of shape {counts.shape}"
         )
     counts = np.broadcast_to(counts.astype(np.int64), (trials, levels))
     if (counts < 0).any() or (counts.sum(axis=1) > MAX_GROUP).any():

@@ -47,7 +47,7 @@ def to_pandas(rows: Sequence[Mapping[str, Any]]) -> Any:
 def write_rows(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Write rows to a .jsonl or .parquet file, whole or not at all."""
     if path.suffix not in (".jsonl", ".parquet"):
-        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {path}")
+        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, got {path}")
     if path.suffix == ".jsonl":
         write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
         return
@@ -74,7 +74,7 @@ def write_table(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         with replaced(path) as partial:
             parquet.write_table(table, partial)
     else:
-        raise InvalidParameter(f"expected a file named *.csv or *.parquet, found {path}")
+        raise InvalidParameter(f"expected a file named *.csv or *.parquet, got {path}")
 
 
 def _cell(value: Any) -> Any:

@@ -189,7 +189,7 @@ def read_chance(value: Rational, name: str) -> Fraction:
     """Return a chance, exactly; both ends of 0 .. 1 are chances."""
     chance = rational(value, name)
     if not 0 <= chance <= 1:
-        raise InvalidParameter(f"{name}: expected a chance from 0 to 1, found {float(chance):g}")
+        raise InvalidParameter(f"{name}: expected a chance from 0 to 1, got {float(chance):g}")
     return chance
 
 

@@ -204,7 +204,7 @@ CALLED: list[tuple[str, Callable[[], object], str]] = [
     (
         "a truth value as a population",
         lambda: ask.Population.generated("traits", True),
-        "population: expected 1 to 1099511627776 users, found True",
+        "population: expected 1 to 1099511627776 users, got True",
     ),
     (
         "a truth value of trials",

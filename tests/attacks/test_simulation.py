@@ -103,7 +103,7 @@ class TestCommands:
         (tmp_path / "rows.jsonl").mkdir()
         words = ["simulate", "mean", "--users", "9", "--epsilon", "1"]
         assert main([*words, "--out", str(tmp_path / "rows.jsonl")]) == 2
-        assert "found a folder" in capsys.readouterr().err
+        assert "got a folder" in capsys.readouterr().err
         assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
 
     def test_nothing_half_written_is_left(self, tmp_path: Path) -> None:

@@ -98,8 +98,7 @@ class TestWorkers:
         with pytest.raises(LostResults) as caught:
             digest(numbers(fails), "ray")
         assert str(caught.value) == (
-            "cluster: expected the results of chunks 3 to 3, found ZeroDivisionError: no such"
-            " people"
+            "cluster: expected the results of chunks 3 to 3, got ZeroDivisionError: no such people"
         )
         assert caught.value.__cause__ is None
 
@@ -172,7 +171,7 @@ class TestWhoseRayItIs:
         assert node["NodeManagerAddress"] == "127.0.0.1"
 
     def test_a_second_one_is_refused(self) -> None:
-        with pytest.raises(InvalidParameter, match="found this process is in the Ray at"):
+        with pytest.raises(InvalidParameter, match="whose Ray this process is in"):
             ask.simulate(study_of(numbers()), numbers(), fleet="ray", cluster="127.0.0.1:1")
 
     def test_a_program_joins_by_address_and_leaves(self) -> None:
@@ -185,7 +184,7 @@ class TestWhoseRayItIs:
 
 
 def test_only_ray_has_a_cluster() -> None:
-    with pytest.raises(InvalidParameter, match="cluster: expected the fleet 'ray', found"):
+    with pytest.raises(InvalidParameter, match="cluster: expected the fleet 'ray', got"):
         ask.simulate(study_of(numbers()), numbers(), fleet="columns", cluster="127.0.0.1:1")
 
 

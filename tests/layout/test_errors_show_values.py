@@ -92,7 +92,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "expected quotes that close at the end of a cell, got others",
         },
         "simulation/askance_simulation/populations/labelled_bits.py": {
-            "x: expected rows of {} zeros and ones, found others",
+            "x: expected rows of {} zeros and ones, got others",
         },
         "papers/askance_papers/curate/data_table.py": {
             "column {}: expected a number, found something else in {} rows, row {} the first",
@@ -104,7 +104,7 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "{}: expected the file as it was, got another one",
         },
         "simulation/askance_simulation/populations/arrow_columns.py": {
-            "{}: expected text, numbers or times that can be read in {}, found others",
+            "{}: expected text, numbers or times that can be read in {}, got others",
         },
         "simulation/askance_simulation/populations/sources.py": {
             "{}: expected a Parquet file, got another format",
@@ -173,10 +173,10 @@ HIDDEN: dict[str, dict[str, set[str]]] = {
             "expected the digest {} in the log, found none: its end was cut off, or it was wr",
         },
         "askance/console/pages/study.py": {
-            "aggregator: expected the parts of a study that this version shows, found another",
+            "aggregator: expected the parts of a study that this version shows, got another f",
         },
         "askance/cli/study.py": {
-            "aggregator: expected the parts of a result that this version prints, found anoth",
+            "aggregator: expected the parts of a result that this version prints, got another",
         },
         "client/askance_client/service/open_side.py": {
             "expected a certificate that the ca signed, got another: {}",
@@ -288,3 +288,31 @@ def test_a_new_message_of_that_kind_is_seen(line: str) -> None:
 def test_a_message_that_shows_its_value_is_none_of_them() -> None:
     shows = 'raise InvalidParameter(f"level: expected one of a, b, got {value_text(level)}")'
     assert hiding(shows) == set()
+
+
+OTHER_WORD = re.compile(r"\bexpect(?:ed|s)?\b.*[,(;] found\b", re.DOTALL)
+
+
+@pytest.mark.parametrize("package", ["askance", "simulation/askance_simulation"])
+def test_messages_of_commands_and_simulations_say_got(package: str) -> None:
+    """Messages of a device stand in vectors, and in the device in TypeScript."""
+    other = [
+        (path.relative_to(ROOT).as_posix(), text)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for text in messages(path.read_text(encoding="utf-8"))
+        if OTHER_WORD.search(text)
+    ]
+    assert other == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_other"),
+    [
+        ('raise InvalidParameter(f"users: expected 1 or more, found {users}")', True),
+        ('raise InvalidParameter(f"trials expects 1 or more," f" found {trials!r}")', True),
+        ('raise InvalidParameter(f"users: expected 1 or more, got {users}")', False),
+        ('note = "of 9 requests 3 found no device"', False),
+    ],
+)
+def test_the_other_word_is_seen(line: str, is_other: bool) -> None:
+    assert any(map(OTHER_WORD.search, messages(line))) == is_other

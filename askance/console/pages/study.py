@@ -491,7 +491,7 @@ def _as_sent(make: Callable[[], Any]) -> Any:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise RemoteProtocolError(
-            "aggregator: expected the parts of a study that this version shows, found another form"
+            "aggregator: expected the parts of a study that this version shows, got another form"
         ) from error
 
 

@@ -225,9 +225,9 @@ def audit(
       InvalidParameter: fewer than two reports, or an alpha that is not between 0 and 1.
     """
     if reports < LEAST_REPORTS:
-        raise InvalidParameter(f"reports: expected {LEAST_REPORTS} or more, found {reports}")
+        raise InvalidParameter(f"reports: expected {LEAST_REPORTS} or more, got {reports}")
     if not 0 < alpha < 1:
-        raise InvalidParameter(f"alpha: expected a number between 0 and 1, found {alpha}")
+        raise InvalidParameter(f"alpha: expected a number between 0 and 1, got {alpha}")
     seen = {case.name: messages(answer(case, reports)) for case in cases}
     symbols = {case: [message.symbol for message in of] for case, of in seen.items()}
     return Audit(

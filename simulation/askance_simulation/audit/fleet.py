@@ -214,7 +214,7 @@ def subject_of(name: str, randomizer: Randomizer) -> Subject:
 def of_a_number(name: str, randomizer: Randomizer) -> Subject:
     """Return a question about a number in [-1, 1], rounded at random onto two levels; default 0."""
     if randomizer.levels != 2:
-        raise InvalidParameter(f"{name}: expected 2 levels, found {randomizer.levels}")
+        raise InvalidParameter(f"{name}: expected 2 levels, got {randomizer.levels}")
     schema = Schema("audited", 1, answer=Real(-1, 1), other=Bit())
     query = real(schema.answer, -1, 1, default=0)
     half = {0: Fraction(1, 2), 1: Fraction(1, 2)}
@@ -294,7 +294,7 @@ class AuditFleet:
     def _introduce(device: Answerer, study: SignedStudy) -> None:
         refusal = device.introduce(study)
         if refusal is not None:
-            raise InvalidParameter(f"expected a device that may be asked, found {refusal.message}")
+            raise InvalidParameter(f"expected a device that may be asked, got {refusal.message}")
 
     def answer(self, case: Case, n: int) -> list[bytes]:
         """Return the reports of n fresh devices that all hold the case's record."""

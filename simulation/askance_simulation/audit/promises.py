@@ -27,9 +27,7 @@ class Broken:
     n: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.case}: expected {self.promise}, found otherwise {self.times} of {self.n} times"
-        )
+        return f"{self.case}: expected {self.promise}, got otherwise {self.times} of {self.n} times"
 
 
 AGAIN = "the same bytes when asked again"

@@ -34,7 +34,7 @@ class Departure:
     def __str__(self) -> str:
         return (
             f"{self.case}: expected {self.sight} in about {self.stated * self.n:.4g}"
-            f" of {self.n} reports, found {self.seen}"
+            f" of {self.n} reports, got {self.seen}"
         )
 
 

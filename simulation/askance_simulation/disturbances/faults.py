@@ -74,7 +74,7 @@ class Faults:
         if sum(chances) > 1 or 1 - fails < _LEAST_PASSING:
             raise InvalidParameter(
                 "faults: expected chances that sum to at most 1, and of lost, reorder and crash to"
-                f" at most {1 - _LEAST_PASSING}, found {float(sum(chances)):g} and {float(fails):g}"
+                f" at most {1 - _LEAST_PASSING}, got {float(sum(chances)):g} and {float(fails):g}"
             )
 
     def __call__(self, seed: Seed) -> Fates:

@@ -151,4 +151,4 @@ def tallied(randomizer: Randomizer, symbols: list[bytes]) -> tuple[int, ...]:
 
 
 def _broken(where: str, expected: str, found: Any) -> BrokenInvariant:
-    return BrokenInvariant(f"{where}: expected {expected}, found {found}")
+    return BrokenInvariant(f"{where}: expected {expected}, got {found}")

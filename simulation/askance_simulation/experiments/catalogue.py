@@ -303,4 +303,4 @@ def _whole(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidParameter(f"{name}: expected a whole number, found {text!r}") from None
+        raise InvalidParameter(f"{name}: expected a whole number, got {text!r}") from None

@@ -58,7 +58,7 @@ def check_disturbed(fleet: str | fleets.FleetMaker, faults: MakeFates | None) ->
     """Refuse faults on a fleet without a network."""
     if faults is not None and fleet not in _OVER_GRPC:
         raise InvalidParameter(
-            "faults: expected the fleet 'grpc', where messages can be lost, found"
+            "faults: expected the fleet 'grpc', where messages can be lost, got"
             f" {fleet if isinstance(fleet, str) else 'a fleet of your own'!r}"
         )
 

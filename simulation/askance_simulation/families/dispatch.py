@@ -50,7 +50,7 @@ def draw(randomizer: Randomizer, levels: Levels | Truths, coins: Coins) -> Repor
     Returns:
       Shape (n, randomizer.width).
     """
-    raise InvalidParameter(f"columns: expected a randomizer of the wire, found {randomizer.name}")
+    raise InvalidParameter(f"columns: expected a randomizer of the wire, got {randomizer.name}")
 
 
 @singledispatch

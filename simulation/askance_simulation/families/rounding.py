@@ -50,10 +50,10 @@ def _check_columns(
         )
     if values.shape != coins.shape:
         raise InvalidParameter(
-            f"every value has a coin, found shapes {values.shape} and {coins.shape}"
+            f"every value has a coin, got shapes {values.shape} and {coins.shape}"
         )
     if values.size and not (values.min() >= low and values.max() <= high):
-        raise InvalidParameter("grid values lie in their range, found some outside")
+        raise InvalidParameter("grid values lie in their range, got some outside")
 
 
 _MOST_VALUES = 1 << 12  # of a table: it stays in a core's first caches

@@ -89,7 +89,7 @@ def _check_address(ray: ModuleType, address: str | None) -> None:
     found = ray.get_runtime_context().gcs_address
     if address is not None and address not in ("auto", found):
         raise InvalidParameter(
-            f"cluster: expected {address}, found this process is in the Ray at {found}"
+            f"cluster: expected {address}, got {found}, whose Ray this process is in"
         )
 
 

@@ -109,7 +109,7 @@ def fleet_by(name: str, workers: int | None, expected: int = 0) -> FleetMaker:
         return WORKED[name](workers, expected)
     if workers is not None:
         raise InvalidParameter(
-            f"workers: expected a fleet that has them ({', '.join(WORKED)}), found {name!r}"
+            f"workers: expected a fleet that has them ({', '.join(WORKED)}), got {name!r}"
         )
     return known[name]
 
@@ -128,7 +128,7 @@ def kept_ready(
     """
     if name != "ray":
         if cluster is not None:
-            raise InvalidParameter(f"cluster: expected the fleet 'ray', found {name!r}")
+            raise InvalidParameter(f"cluster: expected the fleet 'ray', got {name!r}")
         return nullcontext()
     from askance_simulation.fleets.cluster import joined  # Ray is imported when it is used
 

@@ -66,7 +66,7 @@ class Runners:
     def check(self) -> None:
         """Raise what a device's runtime ended with."""
         if self._failure is not None:
-            raise LocalProtocolError("devices: expected them to run on, found one ended") from (
+            raise LocalProtocolError("devices: expected them to run on, got one that ended") from (
                 self._failure
             )
 

@@ -89,6 +89,6 @@ def _add_reports(intake: Intake, reports: Mapping[bytes, Sequence[int]]) -> None
                 intake.add(checked, places if len(places) > 1 else int(places[0]))
                 continue
         raise RemoteProtocolError(
-            f"devices {list(ordinals)[:3]}: expected a report of what they were asked, found"
+            f"devices {list(ordinals)[:3]}: expected a report of what they were asked, got"
             f" {status.name}"
         )

@@ -143,7 +143,7 @@ def check_version(version: str) -> None:
     """Refuse to work in another version than the caller's."""
     if version != __version__:
         raise InvalidParameter(
-            f"cluster: expected askance {version} on every node, found {__version__}"
+            f"cluster: expected askance {version} on every node, got {__version__}"
         )
 
 
@@ -169,7 +169,7 @@ def raising_known_errors(work: str) -> Iterator[None]:
 def _lost(work: str, why: BaseException) -> LostResults:
     said = " ".join(str(why).split()) or "no more was said"
     return LostResults(
-        f"cluster: expected the results of {work}, found {type(why).__name__}: {said:.300}"
+        f"cluster: expected the results of {work}, got {type(why).__name__}: {said:.300}"
     )
 
 
@@ -180,5 +180,5 @@ def import_ray() -> ModuleType:
         return import_module("ray")
     except ModuleNotFoundError:
         raise InvalidParameter(
-            f"fleet: expected Ray installed for 'ray' ({install_text('cluster')}), found it is not"
+            f"fleet: expected Ray installed for 'ray' ({install_text('cluster')}), got none"
         ) from None

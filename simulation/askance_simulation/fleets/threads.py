@@ -55,4 +55,4 @@ class Threads:
 def check_workers(workers: int | None) -> None:
     """Refuse a number of workers that cannot be."""
     if workers is not None and workers < 1:
-        raise InvalidParameter(f"workers: expected 1 or more, found {workers}")
+        raise InvalidParameter(f"workers: expected 1 or more, got {workers}")

@@ -70,9 +70,9 @@ def numbers_on(summary: Summary, x: str) -> None:
     """Refuse an axis that has no numbers."""
     known = tuple(summary.cells[0].at)
     if x not in known:
-        raise InvalidParameter(f"plot: expected an axis of {', '.join(known)}, found {x!r}")
+        raise InvalidParameter(f"plot: expected an axis of {', '.join(known)}, got {x!r}")
     if not all(isinstance(cell.at[x], int | float) for cell in summary):
-        raise InvalidParameter(f"plot: expected an axis of numbers, found {x!r}")
+        raise InvalidParameter(f"plot: expected an axis of numbers, got {x!r}")
 
 
 def grouped(
@@ -84,7 +84,7 @@ def grouped(
         groups[tuple(cell.at[name] for name in names)].append(cell)
     if len(groups) > style.MOST_LINES:
         raise InvalidParameter(
-            f"plot: expected at most {style.MOST_LINES} lines, found {len(groups)} for"
+            f"plot: expected at most {style.MOST_LINES} lines, got {len(groups)} for"
             f" {', '.join(names)}; draw a part of the sweep"
         )
     return groups
@@ -97,7 +97,7 @@ def _lines(summary: Summary, x: str, y: str) -> list[Line]:
     cells = [cell for cell in summary if getattr(cell, y) is not None]
     if all(cell.refused == cell.trials for cell in summary):
         reason = summary.cells[0].reason
-        raise InvalidParameter(f"plot: expected a trial, found every plan refused: {reason}")
+        raise InvalidParameter(f"plot: expected a trial, got every plan refused: {reason}")
     if not cells:
         raise InvalidParameter(f"plot: expected a trial with a measured {y}, got none")
     lines = []

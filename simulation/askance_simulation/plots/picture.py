@@ -71,7 +71,7 @@ class Picture:
         """
         where = Path(path)
         if where.suffix not in SUFFIXES:
-            raise InvalidParameter(f"expected a file named *.png or *.svg, found {where}")
+            raise InvalidParameter(f"expected a file named *.png or *.svg, got {where}")
         from matplotlib import rc_context
 
         metadata = {"Date": None} if where.suffix == ".svg" else None

@@ -115,8 +115,7 @@ def cells_of(path: Path, name: str, column: Any) -> list[Cell]:
         cells = list(compute.utf8_trim_whitespace(column.cast(string())).to_pylist())
     except ValueError:  # which pyarrow's ArrowInvalid is; its message may hold a cell's value
         raise InvalidRecord(
-            f"{path}: expected text, numbers or times that can be read in {name!r:.80},"
-            " found others"
+            f"{path}: expected text, numbers or times that can be read in {name!r:.80}, got others"
         ) from None
     return [*map(_zero, cells)] if types.is_floating(column.type) else cells
 

@@ -34,10 +34,10 @@ def categories(size: int, seed: Seed, cells: int = 16, turn: int = 0) -> Populat
     cells, 0 .. cells-1: cell (v + r turn) mod cells has the share that v had.
     """
     if not 2 <= cells <= 65_536:
-        raise InvalidParameter(f"categories: expected 2 to 65536 cells, found {cells}")
+        raise InvalidParameter(f"categories: expected 2 to 65536 cells, got {cells}")
     schema = Schema("categories", 1, category=Category(tuple(str(v) for v in range(cells))))
     if not 0 <= turn < cells:
-        raise InvalidParameter(f"categories: expected a turn of 0 to {cells - 1}, found {turn}")
+        raise InvalidParameter(f"categories: expected a turn of 0 to {cells - 1}, got {turn}")
     ranks = zipf(seed / "people", cells)
 
     def in_round(number: int) -> Population:
@@ -94,7 +94,7 @@ def words(size: int, seed: Seed, width: int = 16, words: int = 64) -> Population
     """
     schema = words_schema(width)
     if not 2 <= words <= _MAX_WORDS:
-        raise InvalidParameter(f"words: expected 2 to {_MAX_WORDS} words, found {words}")
+        raise InvalidParameter(f"words: expected 2 to {_MAX_WORDS} words, got {words}")
     written = words_of_bits(draws(seed / "words", 0, words, -(-width // 64)), width)
     ranks = zipf(seed / "people", words)
 

@@ -37,15 +37,13 @@ def correlated_bits(
     _check("correlated-bits", d)
     p, c = Fraction(ones, 100), Fraction(correlation, 100)
     if not 1 <= ones <= 99:
-        raise InvalidParameter(
-            f"correlated-bits: expected 1 to 99 hundredths of ones, found {ones}"
-        )
+        raise InvalidParameter(f"correlated-bits: expected 1 to 99 hundredths of ones, got {ones}")
     least = -min(p / (1 - p), (1 - p) / p)
     if not -99 <= correlation <= 99 or c < least:
         lowest = max(-99, -int(-least * 100))
         raise InvalidParameter(
             f"correlated-bits: expected a correlation of {lowest} to 99 hundredths where"
-            f" {ones} hundredths are ones, found {correlation}"
+            f" {ones} hundredths are ones, got {correlation}"
         )
     after_one, after_zero = p + c * (1 - p), p * (1 - c)
     people = seed / "people"
@@ -77,11 +75,11 @@ def latent_classes(
     _check("latent-classes", d)
     if not 0 <= agreement <= 100:
         raise InvalidParameter(
-            f"latent-classes: expected an agreement of 0 to 100 hundredths, found {agreement}"
+            f"latent-classes: expected an agreement of 0 to 100 hundredths, got {agreement}"
         )
     if not 1 <= second <= 99:
         raise InvalidParameter(
-            f"latent-classes: expected a second class of 1 to 99 hundredths, found {second}"
+            f"latent-classes: expected a second class of 1 to 99 hundredths, got {second}"
         )
     q, a = Fraction(second, 100), Fraction(agreement, 100)
     people = seed / "people"
@@ -103,7 +101,7 @@ def latent_classes(
 
 def _check(name: str, d: int) -> None:
     if not 1 <= d <= _MAX_BITS:
-        raise InvalidParameter(f"{name}: expected 1 to {_MAX_BITS} bits, found {d}")
+        raise InvalidParameter(f"{name}: expected 1 to {_MAX_BITS} bits, got {d}")
 
 
 def _bits_schema(name: str, d: int, **more: Label) -> Schema:

@@ -74,7 +74,7 @@ def _drawn(
 ) -> tuple[tuple[int, ...], NDArray[np.uint64]]:
     """Draw the relevant variables, in random order, and a word for each variable."""
     if d < 1 or not 0 <= relevant <= d:
-        raise InvalidParameter(f"{name}: expected 0 to {d} relevant bits, found {relevant}")
+        raise InvalidParameter(f"{name}: expected 0 to {d} relevant bits, got {relevant}")
     words = keystream((seed / "concept").key[:16], 0, 2 * d)
     order = np.argsort(words[:d], kind="stable")
     return tuple(int(j) for j in order[:relevant]), words[d:]
@@ -130,7 +130,7 @@ class Parity:
         """The labels of x of shape (n, d), values {0, 1}; shape (n,)."""
         table = np.asarray(x)
         if table.ndim != 2 or table.shape[1] != len(self.r) or not np.isin(table, (0, 1)).all():
-            raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, found others")
+            raise InvalidRecord(f"x: expected rows of {len(self.r)} zeros and ones, got others")
         return table.astype(np.int64) @ np.array(self.r, dtype=np.int64) % 2
 
     def to_json(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def parities(size: int, seed: Seed, d: int = 8) -> Population:
     `d` is 1 .. 4096.
     """
     if not 1 <= d <= _MAX_BITS:
-        raise InvalidParameter(f"parities: expected 1 to {_MAX_BITS} bits, found {d}")
+        raise InvalidParameter(f"parities: expected 1 to {_MAX_BITS} bits, got {d}")
     width = (d + 63) // 64
     secret = words_of_bits(draws(seed / "concept", 0, 1, width), d)
     mask = np.array([int(word[0]) for word in secret], np.int64)
@@ -168,7 +168,7 @@ def conjunctions(size: int, seed: Seed, d: int = 8, relevant: int = 2) -> Popula
     `d` is 1 .. 4096 and `relevant` is 0 .. d (few: a fraction 2^-relevant is positive).
     """
     if not 0 <= relevant <= d:
-        raise InvalidParameter(f"conjunctions: expected 0 to {d} relevant bits, found {relevant}")
+        raise InvalidParameter(f"conjunctions: expected 0 to {d} relevant bits, got {relevant}")
     order = np.argsort(keystream((seed / "concept").key[:16], 0, d), kind="stable")
     variables = tuple(sorted(int(j) for j in order[:relevant]))
     people = seed / "people"

@@ -80,7 +80,7 @@ def clusters(size: int, seed: Seed, clumps: int = 3, d: int = 2) -> Population:
     `clumps` and `d`, how many numbers there are, are 1 .. 16.
     """
     if not 1 <= clumps <= 16:
-        raise InvalidParameter(f"clusters: expected 1 to 16 clumps, found {clumps}")
+        raise InvalidParameter(f"clusters: expected 1 to 16 clumps, got {clumps}")
     schema = clusters_schema(d)
     centres = apart(seed / "concept", clumps, d, 1 - _WIDTH)
     people = seed / "people"
@@ -187,9 +187,9 @@ def gaussian_mixture(
     `clumps` and `d` are 1 .. 16; `spread`, the standard deviation in 512ths, is 1 .. 32.
     """
     if not 1 <= clumps <= 16:
-        raise InvalidParameter(f"gaussian-mixture: expected 1 to 16 clumps, found {clumps}")
+        raise InvalidParameter(f"gaussian-mixture: expected 1 to 16 clumps, got {clumps}")
     if not 1 <= spread <= 32:
-        raise InvalidParameter(f"gaussian-mixture: expected a spread of 1 to 32, found {spread}")
+        raise InvalidParameter(f"gaussian-mixture: expected a spread of 1 to 32, got {spread}")
     schema = clusters_schema(d)
     room = 1 - REACH * spread / 512
     centres = np.rint(np.ldexp(apart(seed / "concept", clumps, d, room), _BITS)).astype(np.int64)
@@ -222,7 +222,7 @@ def halfspaces(size: int, seed: Seed, d: int = 3, gap: int = 10) -> Population:
     `d` is 1 .. 32; `gap` is in hundredths of the greatest length of (1, x), 0 .. 20.
     """
     if not 0 <= gap <= 20:
-        raise InvalidParameter(f"halfspaces: expected a gap of 0 to 20 hundredths, found {gap}")
+        raise InvalidParameter(f"halfspaces: expected a gap of 0 to 20 hundredths, got {gap}")
     schema = halfspaces_schema(d)
     words = keystream((seed / "concept").key[:16], 0, d + 1) >> np.uint64(11)
     plane = words.astype(np.float64) / (1 << 52) - 1
@@ -291,7 +291,7 @@ def unit_vectors(size: int, seed: Seed, d: int = 8, lean: int = 50) -> Populatio
     """
     schema = vectors_schema(d)
     if not 0 <= lean <= 1000:
-        raise InvalidParameter(f"unit-vectors: expected a lean of 0 to 1000, found {lean}")
+        raise InvalidParameter(f"unit-vectors: expected a lean of 0 to 1000, got {lean}")
     bits = keystream((seed / "concept").key[:16], 0, d) >> np.uint64(63)
     shift = (1 - 2 * bits.astype(np.int64)) * (lean * (1 << _BITS) // 100)
     people = seed / "people"

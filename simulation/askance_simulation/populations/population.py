@@ -87,7 +87,7 @@ def build(name: str, users: int, seed: Seed, parameters: Mapping[str, int]) -> P
     for key in parameters:
         if key not in known:
             raise InvalidParameter(
-                f"{name}: expected parameters {', '.join(known) or 'none'}, found {key!r}"
+                f"{name}: expected parameters {', '.join(known) or 'none'}, got {key!r}"
             )
     return chosen.build(users, seed, **parameters)
 
@@ -147,9 +147,7 @@ class Population:
 
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not 1 <= self.size <= MAX_USERS:
-            raise InvalidParameter(
-                f"population: expected 1 to {MAX_USERS} users, found {self.size}"
-            )
+            raise InvalidParameter(f"population: expected 1 to {MAX_USERS} users, got {self.size}")
 
     def __repr__(self) -> str:
         fields = f"{counted(len(self.schema.fields), 'field')}: {', '.join(self.schema.fields)}"
@@ -574,7 +572,7 @@ def moving(population: Population, other: Population, rate: Rational, seed: Seed
         )
     if other.size < population.size:
         raise InvalidParameter(
-            f"{DRIFT.name}: expected {population.size} users or more to become, found {other.size}"
+            f"{DRIFT.name}: expected {population.size} users or more to become, got {other.size}"
         )
     note = (
         f"before each round but the first, each user's record became another with chance {chance}"
@@ -628,7 +626,7 @@ def check_changes(settings: Mapping[str, str], *, of_file: bool) -> None:
 def _chance(rate: Rational, name: str) -> Fraction:
     chance = rational(rate, name)
     if not 0 <= chance <= 1:
-        raise InvalidParameter(f"{name}: expected a chance in [0, 1], found {chance}")
+        raise InvalidParameter(f"{name}: expected a chance in [0, 1], got {chance}")
     return chance
 
 
@@ -638,13 +636,13 @@ def _label(schema: Schema, name: str | None) -> str:
         found = [key for key, kind in schema.fields.items() if isinstance(kind, Label)]
         if len(found) != 1:
             raise InvalidParameter(
-                f"{LABEL_NOISE.name}: expected a population with one label, found {len(found)}"
+                f"{LABEL_NOISE.name}: expected a population with one label, got {len(found)}"
             )
         name = found[0]
     kind = schema.fields.get(name)
     if not isinstance(kind, Category | Bit) or kind.type.high < 1:
         raise InvalidParameter(
-            f"{LABEL_NOISE.name}: expected a label of two values or more, found {name!r:.80}"
+            f"{LABEL_NOISE.name}: expected a label of two values or more, got {name!r:.80}"
         )
     return name
 

@@ -115,7 +115,7 @@ def test_a_wrong_argument_of_the_function_is_named(given: dict[str, Any], messag
         ("--randomizer k-ary-response --epsilon 0 --answers 9", "--epsilon: expected a positive"),
         ("--randomizer k-ary-response --epsilon 1 --answers 9 --delta 1", "--delta: expected a"),
         ("--randomizer k-ary-response --epsilon 1 --answers 9 --delta 1", "got '1'"),
-        ("--randomizer k-ary-response --epsilon 1 --answers 1.5", "found '1.5'"),
+        ("--randomizer k-ary-response --epsilon 1 --answers 1.5", "got '1.5'"),
         ("--randomizer k-ary-response --answers 9", "expected --epsilon, got none"),
         ("--epsilon 1 --answers 9", "expected --randomizer, got none"),
         ("--randomizer k-ary-response --epsilon 1", "expected --answers, got none"),

@@ -116,8 +116,8 @@ def test_without_any_of_it_everybody_is_there_and_honest() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"absent": 2}, "absent: expected a chance from 0 to 1, found 2"),
-        ({"dropout": "-.1"}, "dropout: expected a chance from 0 to 1, found -0.1"),
+        ({"absent": 2}, "absent: expected a chance from 0 to 1, got 2"),
+        ({"dropout": "-.1"}, "dropout: expected a chance from 0 to 1, got -0.1"),
         ({"offline": "often"}, "offline expects a finite number"),
         ({"liars": float("nan")}, "liars expects a finite number"),
         ({"attack": "dos"}, "attack: expected one of rpa, ria, mga, extreme, got 'dos'"),

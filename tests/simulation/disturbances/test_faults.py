@@ -149,7 +149,7 @@ def test_chances_are_kept_and_fates_are_fixed() -> None:
 @pytest.mark.parametrize(
     ("chances", "message"),
     [
-        ({"lost": 2}, "lost: expected a chance from 0 to 1, found 2"),
+        ({"lost": 2}, "lost: expected a chance from 0 to 1, got 2"),
         ({"lost": ".5", "crash": ".45"}, "expected chances that sum to at most 1"),
         ({"duplicate": ".6", "slow": ".6"}, "expected chances that sum to at most 1"),
         ({"loss": ".1"}, "expected one of lost, duplicate, reorder, slow, crash, got 'loss'"),
@@ -164,7 +164,7 @@ def test_what_are_no_faults(chances: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize("fleet", ["objects", "columns"])
 def test_in_one_process_nothing_is_lost(fleet: str) -> None:
     made = named("masked-parity", epsilon="8", users=40, settings={"d": "2"})
-    with pytest.raises(InvalidParameter, match=f"expected the fleet 'grpc'.*found '{fleet}'"):
+    with pytest.raises(InvalidParameter, match=f"expected the fleet 'grpc'.*got '{fleet}'"):
         simulate(made.study, made.people, fleet=fleet, faults=Faults(lost=".1"))
 
 
@@ -216,11 +216,11 @@ def test_a_device_that_pays_twice_is_found_out() -> None:
 def test_an_overdrawn_budget_and_a_second_charge_are_found_out() -> None:
     one, two = (Entry(bytes([n]) * 32, b"s" * 32, 0, 3, n) for n in (1, 2))
     check_charges(0, [one, two], {b"s" * 32: 6})
-    with pytest.raises(BrokenInvariant, match="at most 5 nano-nats, found 6"):
+    with pytest.raises(BrokenInvariant, match="at most 5 nano-nats, got 6"):
         check_charges(0, [one, two], {b"s" * 32: 5})
-    with pytest.raises(BrokenInvariant, match="one charge a request, found two"):
+    with pytest.raises(BrokenInvariant, match="one charge a request, got two"):
         check_charges(0, [one, one], {b"s" * 32: 6})
-    with pytest.raises(BrokenInvariant, match="accepted once, found 2"):
+    with pytest.raises(BrokenInvariant, match="accepted once, got 2"):
         check_accepted_once({(0, b"r" * 32): 2})
 
 
@@ -250,7 +250,7 @@ DEFECTS: dict[str, tuple[Change, str]] = {
     "one answer more": (lambda t: replace(t, answered=t.answered + 1), "answers counted"),
     "other counts": (
         lambda t: replace(t, counts=(t.counts[0] + 1, t.counts[1] - 1, *t.counts[2:])),
-        "the counts of the stored reports, found others",
+        "the counts of the stored reports, got others",
     ),
     "a refusal that never came": (
         lambda t: replace(t, refusals=((Reason.EXPIRED, 1),)),

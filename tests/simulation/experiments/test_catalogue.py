@@ -101,7 +101,7 @@ def test_a_file_s_schema_may_be_given(data: Path, tmp_path: Path) -> None:
         ({"population": "martians"}, "'martians'"),
         ({"users": None}, "expected a number of users, got none"),
         ({"users": 0}, "users: expected a whole number of 1 or more, got 0"),
-        ({"settings": {"d": "eight"}}, "d: expected a whole number, found 'eight'"),
+        ({"settings": {"d": "eight"}}, "d: expected a whole number, got 'eight'"),
         ({"settings": {"d": "1"}}, r"d: expected a whole number in 2\.\.1024, got 1"),
         ({"settings": {"colour": "red"}}, "'colour'"),
         ({"settings": {"variant": "other"}}, "variant"),

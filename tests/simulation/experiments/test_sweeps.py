@@ -144,7 +144,7 @@ class TestBadInput:
             ({"fleet": "ships"}, "fleet: expected one of objects, grpc, grpc-streams, columns"),
             ({"learner": "nobody"}, "nobody"),
             ({"learner": []}, "learner: expected one or more"),
-            ({"learner": ["mean", "mean"]}, "expected each once, found 'mean' twice"),
+            ({"learner": ["mean", "mean"]}, "expected each once, got 'mean' twice"),
             ({"population": "nowhere"}, "population: expected one of"),
             ({"grid": {"users": 10}}, "grid: expected values of epsilon, got none"),
             ({"grid": {**GRID, "epsilon": []}}, "grid: expected values of epsilon, got none"),

@@ -137,7 +137,7 @@ class TestOtherFiles:
     def test_another_seed_s(self, out: Path) -> None:
         run(out)
         before = out.read_bytes()
-        with pytest.raises(InvalidParameter, match="expected rows of this sweep only, found one"):
+        with pytest.raises(InvalidParameter, match="expected rows of this sweep only, got one"):
             run(out, seed=1)
         assert out.read_bytes() == before
 
@@ -162,7 +162,7 @@ class TestOtherFiles:
     def test_another_version_s(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(out)
         monkeypatch.setattr(running, "__version__", "9.9")
-        with pytest.raises(InvalidParameter, match=r"expected rows of askance 9.9, found some of"):
+        with pytest.raises(InvalidParameter, match=r"expected rows of askance 9.9, got some of"):
             run(out)
 
     @pytest.mark.parametrize(

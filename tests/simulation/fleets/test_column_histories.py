@@ -348,5 +348,5 @@ def test_workers_are_told_to_a_fleet_that_has_them() -> None:
     assert len(digests) == 1
     with pytest.raises(InvalidParameter, match="expected a fleet that has them"):
         simulate(study, population, fleet="objects", workers=2)
-    with pytest.raises(InvalidParameter, match="workers: expected 1 or more, found 0"):
+    with pytest.raises(InvalidParameter, match="workers: expected 1 or more, got 0"):
         simulate(study, population, fleet="columns", workers=0)

@@ -260,16 +260,16 @@ class FullDisk(MemoryLedger):
     """A ledger that can write nothing."""
 
     def commit(self, *_: object) -> bytes:
-        raise StoreError("ledger: expected room on the disk, found none")
+        raise StoreError("ledger: expected room on the disk, got none")
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("fleet", "error", "message"),
     [
-        ("objects", StoreError, "found none"),
-        ("grpc", LocalProtocolError, "expected them to run on, found one ended"),
-        ("grpc-streams", LocalProtocolError, "expected them to run on, found one ended"),
+        ("objects", StoreError, "got none"),
+        ("grpc", LocalProtocolError, "expected them to run on, got one that ended"),
+        ("grpc-streams", LocalProtocolError, "expected them to run on, got one that ended"),
     ],
 )
 def test_a_device_that_fails_ends_the_study_and_does_not_leave_it_waiting(

@@ -202,7 +202,7 @@ def test_the_same_seed_draws_the_same_tallies() -> None:
         (["frequency", "--set", "cells=1024"], "got linear-hashing: use --fleet columns"),
         (["masked-parity", "--set", "d=8"], "got 'masked-parity': use --fleet columns"),
         (["mean-vector"], "use --fleet columns"),
-        (["mean", "--workers", "2"], "found 'tally'"),
+        (["mean", "--workers", "2"], "got 'tally'"),
     ],
 )
 def test_what_has_no_law_is_refused_by_name(

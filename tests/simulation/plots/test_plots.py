@@ -118,8 +118,8 @@ class TestCurves:
     @pytest.mark.parametrize(
         ("x", "y", "complaint"),
         [
-            ("shoe", "error", "expected an axis of learner, .*, found 'shoe'"),
-            ("learner", "error", "expected an axis of numbers, found 'learner'"),
+            ("shoe", "error", "expected an axis of learner, .*, got 'shoe'"),
+            ("learner", "error", "expected an axis of numbers, got 'learner'"),
             ("users", "shoe", "expected one of error, success, got 'shoe'"),
         ],
     )
@@ -135,7 +135,7 @@ class TestCurves:
     def test_no_more_lines_than_can_be_told_apart(self) -> None:
         rows = tuple(row(eps / 10, n, 0.1) for eps in range(1, 10) for n in (10, 20))
         found = Sweep(rows)
-        with pytest.raises(InvalidParameter, match="expected at most 8 lines, found 9"):
+        with pytest.raises(InvalidParameter, match="expected at most 8 lines, got 9"):
             found.picture()
         assert axes_of(found.where(epsilon=0.3).picture()).get_legend() is None
 

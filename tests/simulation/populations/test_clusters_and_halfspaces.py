@@ -64,7 +64,7 @@ def test_the_same_ordinal_has_the_same_record() -> None:
 
 
 def test_a_wrong_parameter_is_named() -> None:
-    with pytest.raises(InvalidParameter, match="1 to 16 clumps, found 0"):
+    with pytest.raises(InvalidParameter, match="1 to 16 clumps, got 0"):
         clusters(10, Seed.of(1), clumps=0)
     with pytest.raises(InvalidParameter, match="gap of 0 to 20"):
         halfspaces(10, Seed.of(1), gap=30)

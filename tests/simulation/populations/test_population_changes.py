@@ -138,12 +138,12 @@ class TestLabelNoise:
     @pytest.mark.parametrize(
         ("people", "rate", "label", "message"),
         [
-            (conjunctions, "1.5", None, "expected a chance in \\[0, 1\\], found 3/2"),
+            (conjunctions, "1.5", None, "expected a chance in \\[0, 1\\], got 3/2"),
             (conjunctions, "-0.1", None, "expected a chance in"),
             (conjunctions, "often", None, "label-noise expects a finite number"),
-            (numbers, "0.1", None, "expected a population with one label, found 0"),
-            (numbers, "0.1", "number", "expected a label of two values or more, found 'number'"),
-            (numbers, "0.1", "colour", "found 'colour'"),
+            (numbers, "0.1", None, "expected a population with one label, got 0"),
+            (numbers, "0.1", "number", "expected a label of two values or more, got 'number'"),
+            (numbers, "0.1", "colour", "got 'colour'"),
         ],
     )
     def test_anything_else_is_one_clear_error(
@@ -210,9 +210,7 @@ class TestMoving:
         people = conjunctions(100, SEED)
         with pytest.raises(InvalidParameter, match="schema 'conjunctions', got 'numbers'"):
             people.moving_to(numbers(100, SEED), "0.1")
-        with pytest.raises(
-            InvalidParameter, match="expected 100 users or more to become, found 99"
-        ):
+        with pytest.raises(InvalidParameter, match="expected 100 users or more to become, got 99"):
             people.moving_to(conjunctions(99, SEED), "0.1")
         with pytest.raises(InvalidParameter, match="drift: expected a chance"):
             people.moving_to(people, 2)
@@ -231,7 +229,7 @@ class TestTurning:
 
     @pytest.mark.parametrize("turn", [-1, 10])
     def test_a_turn_out_of_range_is_refused(self, turn: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"turn of 0 to 9, found {turn}"):
+        with pytest.raises(InvalidParameter, match=f"turn of 0 to 9, got {turn}"):
             categories(10, SEED, 10, turn)
 
 

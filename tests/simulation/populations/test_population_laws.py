@@ -110,14 +110,14 @@ class TestCorrelatedBits:
     @pytest.mark.parametrize(
         ("d", "correlation", "ones", "message"),
         [
-            (0, 50, 50, "1 to 64 bits, found 0"),
-            (65, 50, 50, "1 to 64 bits, found 65"),
-            (8, 100, 50, "-99 to 99 hundredths where 50 hundredths are ones, found 100"),
-            (8, -100, 50, "found -100"),
-            (8, -26, 20, "-25 to 99 hundredths where 20 hundredths are ones, found -26"),
-            (8, -26, 80, "found -26"),
-            (8, 50, 0, "1 to 99 hundredths of ones, found 0"),
-            (8, 50, 100, "1 to 99 hundredths of ones, found 100"),
+            (0, 50, 50, "1 to 64 bits, got 0"),
+            (65, 50, 50, "1 to 64 bits, got 65"),
+            (8, 100, 50, "-99 to 99 hundredths where 50 hundredths are ones, got 100"),
+            (8, -100, 50, "got -100"),
+            (8, -26, 20, "-25 to 99 hundredths where 20 hundredths are ones, got -26"),
+            (8, -26, 80, "got -26"),
+            (8, 50, 0, "1 to 99 hundredths of ones, got 0"),
+            (8, 50, 100, "1 to 99 hundredths of ones, got 100"),
         ],
     )
     def test_a_setting_out_of_range_is_refused(
@@ -164,9 +164,9 @@ class TestLatentClasses:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"d": 0}, "1 to 64 bits, found 0"),
-            ({"agreement": 101}, "0 to 100 hundredths, found 101"),
-            ({"second": 0}, "1 to 99 hundredths, found 0"),
+            ({"d": 0}, "1 to 64 bits, got 0"),
+            ({"agreement": 101}, "0 to 100 hundredths, got 101"),
+            ({"second": 0}, "1 to 99 hundredths, got 0"),
         ],
     )
     def test_a_setting_out_of_range_is_refused(
@@ -202,7 +202,7 @@ class TestParities:
 
     @pytest.mark.parametrize("d", [0, 4097])
     def test_a_number_of_bits_out_of_range_is_refused(self, d: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"found {d}"):
+        with pytest.raises(InvalidParameter, match=f"got {d}"):
             parities(10, SEED, d)
 
 
@@ -259,9 +259,9 @@ class TestGaussians:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"clumps": 17}, "1 to 16 clumps, found 17"),
+            ({"clumps": 17}, "1 to 16 clumps, got 17"),
             ({"d": 17}, "found 17"),
-            ({"spread": 33}, "spread of 1 to 32, found 33"),
+            ({"spread": 33}, "spread of 1 to 32, got 33"),
         ],
     )
     def test_a_setting_out_of_range_is_refused(

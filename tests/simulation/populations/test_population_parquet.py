@@ -217,7 +217,7 @@ class TestDefects:
         broken = pa.Array.from_buffers(
             pa.string(), 2, [None, pa.py_buffer(ends), pa.py_buffer(b"a\xff")]
         )
-        with pytest.raises(InvalidRecord, match=r"can be read in 'work', found others$"):
+        with pytest.raises(InvalidRecord, match=r"can be read in 'work', got others$"):
             read_parquet(written(tmp_path, {"work": broken}))
 
     def test_nothing_to_ask_about(self, tmp_path: Path) -> None:

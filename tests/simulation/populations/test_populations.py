@@ -104,11 +104,11 @@ class TestEveryPopulation:
 
     @pytest.mark.parametrize("size", [0, -1, MAX_USERS + 1])
     def test_a_size_out_of_range_is_refused(self, name: str, size: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"found {size}"):
+        with pytest.raises(InvalidParameter, match=f"got {size}"):
             build(name, size, SEED, {})
 
     def test_a_parameter_that_there_is_none_of_is_refused(self, name: str) -> None:
-        with pytest.raises(InvalidParameter, match="found 'colour'"):
+        with pytest.raises(InvalidParameter, match="got 'colour'"):
             build(name, 10, SEED, {"colour": 1})
 
 
@@ -218,7 +218,7 @@ class TestConjunctions:
 
     @pytest.mark.parametrize("relevant", [-1, 9])
     def test_more_relevant_bits_than_there_are_is_refused(self, relevant: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"found {relevant}"):
+        with pytest.raises(InvalidParameter, match=f"got {relevant}"):
             conjunctions(10, SEED, 8, relevant)
 
 
@@ -233,7 +233,7 @@ class TestCategories:
 
     @pytest.mark.parametrize("cells", [1, 0, 65_537])
     def test_a_number_of_cells_out_of_range_is_refused(self, cells: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"found {cells}"):
+        with pytest.raises(InvalidParameter, match=f"got {cells}"):
             categories(10, SEED, cells)
 
 
@@ -253,7 +253,7 @@ class TestWords:
 
     @pytest.mark.parametrize(("width", "count"), [(0, 5), (257, 5), (8, 1), (8, 65_537)])
     def test_a_setting_out_of_range_is_refused(self, width: int, count: int) -> None:
-        with pytest.raises(InvalidParameter, match=f"found {count if 0 < width < 257 else width}"):
+        with pytest.raises(InvalidParameter, match=f"{count if 0 < width < 257 else width}$"):
             words(10, SEED, width, count)
 
 

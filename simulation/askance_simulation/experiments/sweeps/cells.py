@@ -173,7 +173,7 @@ def _beta(value: Value | None) -> str:
     except (ValueError, ZeroDivisionError):
         chance = Fraction(0)
     if not 0 < chance < 1:
-        raise InvalidParameter(f"beta: expected a number between 0 and 1, found {text!r}")
+        raise InvalidParameter(f"beta: expected a number between 0 and 1, got {text!r}")
     return str(chance)
 
 
@@ -185,7 +185,7 @@ def _users(value: Value | None) -> int | None:
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
     if number < 1 or number.denominator != 1:
-        raise InvalidParameter(f"users: expected a whole number of 1 or more, found {value!r}")
+        raise InvalidParameter(f"users: expected a whole number of 1 or more, got {value!r}")
     return int(number)
 
 

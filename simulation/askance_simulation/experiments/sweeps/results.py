@@ -86,7 +86,7 @@ class Sweep:
         """Return one line per cell: mean error and success rate with their bands (see `bands`)."""
         if not 0 < confidence < 1:
             raise InvalidParameter(
-                f"confidence: expected a number between 0 and 1, found {confidence}"
+                f"confidence: expected a number between 0 and 1, got {confidence}"
             )
         cells: defaultdict[str, list[Row]] = defaultdict(list)
         for row in self._rows:

@@ -380,7 +380,7 @@ def _path(path: Path | str | None) -> Path | None:
 def _rows_path(out: Path) -> Path:
     """Return the path of the rows while the sweep runs."""
     if out.suffix not in (".jsonl", ".parquet"):
-        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, found {out}")
+        raise InvalidParameter(f"expected a file named *.jsonl or *.parquet, got {out}")
     if not out.parent.is_dir():
         raise InvalidParameter(f"expected a folder for {out}, got none at {value_text(out.parent)}")
     return out.with_suffix(".jsonl")
@@ -393,7 +393,7 @@ def _makings(learner: str | Making | Sequence[str | Making]) -> dict[str, Making
     for one in given:
         name = one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
         if name in found:
-            raise InvalidParameter(f"learner: expected each once, found {name!r} twice")
+            raise InvalidParameter(f"learner: expected each once, got {name!r} twice")
         found[name] = by_name if isinstance(one, str) else one
     return found
 
@@ -406,13 +406,13 @@ def _check_own(
         cell = expected.get((row["cell"], row["trial"]))
         if cell is None or row["seed"] != cell.seed(seed, row["trial"]):
             raise InvalidParameter(
-                f"{path}: expected rows of this sweep only, found one of another: trial"
+                f"{path}: expected rows of this sweep only, got one of another: trial"
                 f" {row['trial']} of {row['learner']} at epsilon {row['epsilon']:g} with"
                 f" {row['users']:,} users and seed {row['seed']}"
             )
         if row["version"] != __version__:
             raise InvalidParameter(
-                f"{path}: expected rows of askance {__version__}, found some of {row['version']}"
+                f"{path}: expected rows of askance {__version__}, got some of {row['version']}"
             )
 
 

@@ -290,8 +290,9 @@ def required(arguments: argparse.Namespace, *names: str) -> None:
     for name in names:
         if getattr(arguments, name) is None:
             what = _BY_PLACE.get(name, f"--{name}")
-            listed = " and --list" if name in _BY_PLACE and "list" in arguments else ""
-            raise Failure(2, "usage", f"expected {what}, got none (see --help{listed})")
+            help_ = "--list" if name in _BY_PLACE and "list" in arguments else "--help"
+            message = f"expected {what}, got none (see {arguments.called} {help_})"
+            raise Failure(2, "usage", message)
 
 
 _AGGREGATOR = "127.0.0.1:7443"

@@ -181,17 +181,16 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; an option that there is none of is refused with the nearest name."""
     top = parser(words)
     arguments, unknown = top.parse_known_args(words)
+    called, learner = _called(top, arguments), getattr(arguments, "learner", None)
+    arguments.called = " ".join(filter(None, (called.prog, _text(learner))))
     if unknown:
-        called = _called(top, arguments)
-        learner = getattr(arguments, "learner", None)
         if learner is not None and first_positional(called, words[1:]) is None:
             raise Failure(2, "usage", _NO_LEARNER)
         nearest = _meant(unknown[0], called, arguments)
-        command = " ".join(filter(None, (called.prog, _text(learner))))
         raise Failure(
             2,
             "usage",
-            f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {command} --help)",
+            f"unrecognized arguments: {' '.join(unknown)}{nearest} (see {arguments.called} --help)",
         )
     return arguments
 

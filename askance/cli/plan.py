@@ -244,7 +244,7 @@ def _check_epsilon(arguments: argparse.Namespace) -> None:
             2,
             "usage",
             "expected --epsilon, or --users with a tolerance (--tau) to find the least one, or"
-            " --outer-epsilon, got none of them (see --help)",
+            f" --outer-epsilon, got none of them (see {arguments.called} --help)",
         )
     check_output(arguments.plot, (".png", ".svg"))
 

@@ -19,7 +19,7 @@ ON = f"--data {FILE} --epsilon 1"
 # The words after "askance", and the beginning of the one line on stderr.
 TYPED = [
     # No learner, or in another order.
-    ("simulate", "expected a learner's name, got none (see --help and --list)"),
+    ("simulate", "expected a learner's name, got none (see askance simulate --list)"),
     (
         f"simulate --data {FILE} --column city --epsilon 1",
         "expected a learner's name, got none (see askance simulate --list)",
@@ -41,6 +41,20 @@ TYPED = [
     (
         f"simulate frequency --columns city {ON}",
         "unrecognized arguments: --columns city (did you mean --column?)",
+    ),
+    (
+        f"simulate frequency --data {FILE} --column city",
+        "expected --epsilon, got none (see askance simulate frequency --help)",
+    ),
+    ("sweep mean", "expected --epsilon, got none (see askance sweep mean --help)"),
+    (
+        "plan mean --tau 1",
+        "expected --epsilon, or --users with a tolerance (--tau) to find the least one, or"
+        " --outer-epsilon, got none of them (see askance plan mean --help)",
+    ),
+    (
+        "study submit mean --aggregator 127.0.0.1:1 --key no.pem",
+        "expected --schema, got none (see askance study submit mean --help)",
     ),
     ("study submit", "expected LEARNER|FILE.toml, got none (see askance study submit --help)"),
     ("device init", "expected folder, got none (see askance device init --help)"),

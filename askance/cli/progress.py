@@ -71,7 +71,8 @@ class LineTasks:
         with suppress(OSError, ValueError):
             while not self._wait(_EVERY_S):
                 seconds += _EVERY_S
-                share = f", {self._completed / self._total:.0%} done" if self._total else ""
+                part = self._completed / self._total if self._total else None
+                share = "" if part is None else f": {100 * part:.0f} % done"
                 self._write(f"{self._description}{share}, {seconds} s")
 
 
@@ -90,28 +91,25 @@ def _lines() -> Iterator[LineTasks]:
 
 
 class Bar:
-    """A progress bar over the users of a study's rounds, and of as many trials as it has."""
+    """A progress bar over the users of the round that is open: how many follow is not known."""
 
     def __init__(self, bar: Tasks, task: TaskID, trials: int) -> None:
         self._bar = bar
         self._task = task
         self._trials = trials
         self._trial = 0
-        self._expected = 0
         self._users_per_report = 1.0
 
     def round_opened(self, number: int, plan: RoundPlan) -> None:
-        """Reports of one more round are on their way; later trials will take about as many."""
+        """Begin anew with the users of one more round, whose reports are on their way."""
         if number == 0:
             self._trial += 1
-        self._expected += plan.users
         reports = sum(group.users for group in plan.groups)
         self._users_per_report = plan.users / reports if reports else 1.0
         told = f"round {number + 1}"
         if self._trials > 1:
             told = f"trial {self._trial} of {self._trials}, {told}"
-        total = max(self._expected * self._trials // self._trial, self._expected)
-        self._bar.update(self._task, total=total, description=told)
+        self._bar.update(self._task, total=plan.users, completed=0, description=told)
 
     def round_stands(self, number: int, asked: int, answered: int) -> None:
         """Record that a round is open, and the number of devices that have answered."""

@@ -22,19 +22,16 @@ def rounds() -> tuple[RoundPlan, ...]:
     return made.study(made.people(Seed.of(0))).plan(400).rounds
 
 
-def test_later_trials_are_expected_to_take_as_many_reports_as_those_so_far() -> None:
+def test_the_bar_is_of_the_round_that_is_open() -> None:
     with Progress(disable=True) as shown:
         task = shown.add_task("dialling in", total=None)
         bar = Bar(shown, task, trials=3)
-        sizes = [plan.users for plan in rounds()]
-        totals = []
         for _ in range(3):
             for number, plan in enumerate(rounds()):
                 bar.round_opened(number, plan)
+                assert (shown.tasks[0].completed, shown.tasks[0].total) == (0, plan.users)
                 bar.advance(plan.users)
-                totals.append(shown.tasks[0].total)
-        assert totals[1] == totals[3] == totals[5] == 3 * sum(sizes)
-        assert shown.tasks[0].completed == 3 * sum(sizes)
+                assert shown.tasks[0].completed == plan.users
         assert shown.tasks[0].description == "trial 3 of 3, round 2"
 
 
@@ -80,7 +77,19 @@ def test_a_line_says_how_much_is_done() -> None:
     bar.round_stands(0, 400, 80)
     bar.advance(20)
     lines.run()
-    assert said == ["round 1, 25% done, 10 s"]
+    assert said == ["round 1: 25 % done, 10 s"]
+
+
+def test_a_line_of_a_learner_that_goes_on_is_of_its_round() -> None:
+    said: list[str] = []
+    lines = LineTasks(said.append, ends_after(1))
+    bar = Bar(lines, lines.add_task("planning", total=None, unit="users/s"), 1)
+    (plan, *_) = rounds()
+    for number in range(21):  # of a number that nothing tells beforehand
+        bar.round_opened(number, plan)
+        bar.advance(plan.users if number < 20 else plan.users // 2)
+    lines.run()
+    assert said == [f"round 21: {100 * (plan.users // 2) / plan.users:.0f} % done, 10 s"]
 
 
 def test_a_line_on_judging_has_no_share_of_the_users() -> None:

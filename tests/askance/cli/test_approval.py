@@ -149,6 +149,14 @@ def test_a_study_that_has_ended_is_not_refused(
     assert main(["study", "refuse", study, "--reason", "too late", *where]) == 1
     error = f"study: expected one that is open, got one that is {state.name.lower()}"
     assert error in capsys.readouterr().err
+    assert main(["study", "approve", study, *where]) == 1
+    logged = [(entry.event.action, entry.event.outcome) for entry in store.audit.entries()]
+    assert logged == [
+        ("study refuse", "begun"),
+        ("study refuse", "refused: ended"),
+        ("study approve", "begun"),
+        ("study approve", "refused: ended"),
+    ]
 
 
 def test_an_administrator_cannot_approve_an_own_study(aggregator: tuple[str, str]) -> None:

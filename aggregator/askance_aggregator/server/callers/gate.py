@@ -38,9 +38,15 @@ _FAILURES = ("internal", "store-failed", "timeout", "went-away")
 
 @dataclass(slots=True)
 class CallEffect:
-    """Number of devices and gateways that a call has changed; None: it changes none, or not yet."""
+    """Effect of a call that was made.
+
+    Args:
+      changed: number of devices and gateways; None: it changes none, or not yet.
+      refused: a word for why it left everything as it was; empty: it did not.
+    """
 
     changed: int | None = None
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +173,10 @@ class Gate:
                     await self._record_end(event, error, record)
                     raise
                 if rule.changes:
-                    done = replace(event, outcome="done", changed=admitted.effect.changed)
-                    await self._run(self._recorder.record, done)
+                    effect = admitted.effect
+                    outcome = f"refused: {effect.refused}" if effect.refused else "done"
+                    ended = replace(event, outcome=outcome, changed=effect.changed)
+                    await self._run(self._recorder.record, ended)
 
         return guarded
 

@@ -280,18 +280,19 @@ class AnalystsServicer(Servicer):
         """Answer Cancel."""
         digest, key = admitted.subject, await self._owner(admitted)
         state = await self._run(self._manager.cancel, digest, key)
-        return pb.CancelStudyResponse(state=messages.state_number(await self._ended(digest, state)))
+        state = _of_open(await self._ended(digest, state), admitted, StudyState.CANCELLED)
+        return pb.CancelStudyResponse(state=messages.state_number(state))
 
     async def pause(self, _: pb.StudyRequest, admitted: Admitted) -> pb.PauseStudyResponse:
         """Answer Pause."""
         key = await self._owner(admitted)
-        state = await self._run(self._manager.pause, admitted.subject, key)
+        state = _of_open(await self._run(self._manager.pause, admitted.subject, key), admitted)
         return pb.PauseStudyResponse(state=messages.state_number(state))
 
     async def resume(self, _: pb.StudyRequest, admitted: Admitted) -> pb.ResumeStudyResponse:
         """Answer Resume."""
         key = await self._owner(admitted)
-        state = await self._run(self._manager.unpause, admitted.subject, key)
+        state = _of_open(await self._run(self._manager.unpause, admitted.subject, key), admitted)
         return pb.ResumeStudyResponse(state=messages.state_number(state))
 
     async def approve(
@@ -301,6 +302,7 @@ class AnalystsServicer(Servicer):
         approver, names = await self._approver(admitted)
         digest, signature = admitted.subject, request.signature
         state = await self._run(self._manager.approve, digest, approver, signature, names)
+        _of_open(state, admitted)
         return pb.ApproveStudyResponse(state=messages.state_number(state))
 
     async def refuse(
@@ -310,7 +312,8 @@ class AnalystsServicer(Servicer):
         approver, names = await self._approver(admitted)
         digest, reason = admitted.subject, request.reason
         state = await self._run(self._manager.refuse, digest, approver, reason, names)
-        return pb.RefuseStudyResponse(state=messages.state_number(await self._ended(digest, state)))
+        state = _of_open(await self._ended(digest, state), admitted, StudyState.CANCELLED)
+        return pb.RefuseStudyResponse(state=messages.state_number(state))
 
     async def delete_reports(
         self, _: pb.StudyRequest, admitted: Admitted
@@ -389,6 +392,15 @@ def _summary(study: StudyStatus, request: pb.ListStudiesRequest) -> pb.StudySumm
         public_key=study.public_key if request.HasField("query") else b"",
         facts=messages.facts_message(study) if request.with_facts else None,
     )
+
+
+def _of_open(
+    state: StudyState, admitted: Admitted, wanted: StudyState = StudyState.OPEN
+) -> StudyState:
+    """Return the state, and note for the audit log that a study had ended before in another one."""
+    if state not in (StudyState.OPEN, wanted):
+        admitted.effect.refused = "ended"
+    return state
 
 
 def _event(

@@ -22,6 +22,10 @@ from askance_client.printable import value_text
 AWAITING = ListedState.AWAITING_APPROVAL.value
 """The reason in the status of an open study that waits for an approver."""
 AWAITING_TEXT = "the study asks no device until an approver has signed it"
+UNKNOWN_TEXT = (
+    "the study asks no device until an approver whom this replica knows has signed it; let another"
+    " approver sign, or start all replicas again with the same callers"
+)
 VOIDED = "study approval-void"
 """Words in the audit log of an approval that was forgotten."""
 MAX_REASON = 200  # characters of an approver's reason

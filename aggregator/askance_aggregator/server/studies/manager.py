@@ -105,7 +105,9 @@ class StudyManager:
         self._ended = ended
         self._may_approve = may_approve
         self._needs_approval = self._limits.approval
-        self._statuses = StudyStatuses(store, fleet, now_s, needs_approval=self._needs_approval)
+        self._statuses = StudyStatuses(
+            store, fleet, now_s, needs_approval=self._needs_approval, waits=self._waits
+        )
         self._lock = threading.Lock()
         self._runs: dict[bytes, Run] = {}
         self._refused: set[bytes] = set()  # open studies that this process cannot go on with
@@ -392,6 +394,10 @@ class StudyManager:
             return ended.state
         self._store.management.refuse(digest, approver.name, reason, self._now_s())
         return self.cancel(digest, owner)
+
+    def _waits(self, digest: bytes) -> bool:
+        run = self._runs.get(digest)
+        return run is not None and run.unapproved
 
     def _void_stale(self, digest: bytes) -> None:
         """Forget an approval that does not count here, while its study waits for one."""

@@ -124,6 +124,11 @@ class Run:
         return self._conclusion
 
     @property
+    def unapproved(self) -> bool:
+        """True while it waits for an approver; may be read from any thread."""
+        return self._unapproved
+
+    @property
     def waiting(self) -> bool:
         """True while it waits for a time or to be resumed; may be read from any thread."""
         if self._cancelled.is_set():

@@ -8,7 +8,7 @@ from itertools import islice
 
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
-from askance_aggregator.server.studies.approvals import AWAITING, AWAITING_TEXT
+from askance_aggregator.server.studies.approvals import AWAITING, AWAITING_TEXT, UNKNOWN_TEXT
 from askance_aggregator.server.studies.epochs import EpochClock
 from askance_aggregator.store import (
     ListedState,
@@ -68,12 +68,20 @@ class StudyStatuses:
     """Statuses of stored studies."""
 
     def __init__(
-        self, store: Store, fleet: ServiceFleet, now_s: Callable[[], int], *, needs_approval: bool
+        self,
+        store: Store,
+        fleet: ServiceFleet,
+        now_s: Callable[[], int],
+        *,
+        needs_approval: bool,
+        waits: Callable[[bytes], bool],
     ) -> None:
+        """Read statuses; `waits` tells of a study whether its run here waits for an approver."""
         self._store = store
         self._fleet = fleet
         self._now_s = now_s
         self._needs_approval = needs_approval
+        self._waits = waits
 
     def of(self, summary: StudyEntry, held: tuple[Digests, Digests] | None = None) -> StudyStatus:
         """Return the status of a stored study.
@@ -90,6 +98,10 @@ class StudyStatuses:
         awaiting, paused = held or (self._held() if is_open else (Digests(), Digests()))
         if is_open and summary.digest in awaiting:
             notice = (AWAITING, AWAITING_TEXT)
+        elif is_open and self._waits(
+            summary.digest
+        ):  # by the rule or the callers of another replica
+            notice = (AWAITING, UNKNOWN_TEXT)
         elif is_open and summary.digest in paused:
             notice = (PAUSED, _PAUSED)
         elif is_open and start_of(terms) > self._now_s():

@@ -162,9 +162,14 @@ def test_an_approver_whom_another_replica_knows_is_not_forgotten(
         await all_check_in(deployment)
         deployment.clock.advance(3_600)
         await all_check_in(deployment)
-        found = deployment.manager.status(digest, PUBLIC).approval
+        status = deployment.manager.status(digest, PUBLIC)
+        found = status.approval
         assert found is not None
         assert (found.approver, sum(map(len, charges(deployment)))) == ("bob", 0)
+        assert (status.state, status.reason) == (StudyState.OPEN, "awaiting-approval")
+        assert "an approver whom this replica knows" in status.message
+        listed = deployment.manager.page(StudyQuery(), None)
+        assert {one.reason for one in listed.studies} == {"awaiting-approval"}
         warned = [one for one in caplog.records if "unknown to this replica" in one.message]
         assert [vars(one)["approver"] for one in warned] == ["bob", "bob"]
         assert {vars(one)["study"] for one in warned} == {digest.hex()[:16], second.hex()[:16]}

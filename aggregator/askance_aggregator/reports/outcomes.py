@@ -291,10 +291,11 @@ def _simulation_details(result: dict[str, Any]) -> list[str]:
     if error["max"] is not None:
         lines.append(f"error: mean {error['mean']:.4g}, max {error['max']:.4g}")
     lines += bounds_lines(result["bounds"])
-    at_delta = (
-        f" ({spent['at_delta']:.4g} at delta {spent['delta']:g})" if "at_delta" in spent else ""
-    )
-    lines.append(f"epsilon spent: max {spent['max']:.9g}{at_delta}, mean {spent['mean']:.4g}")
+    more = [f"{spent['at_delta']:.4g} at delta {spent['delta']:g}"] if "at_delta" in spent else []
+    if spent["mean"] < spent["max"]:
+        more.append(f"{spent['mean']:.4g} in the mean over all users")
+    if more:  # the greatest is on the line of the cost
+        lines.append(f"epsilon spent: {', '.join(more)}")
     if result["waves"] > 1:
         lines.append(f"users of a round asked in up to {counted(result['waves'], 'wave')}")
     lines.append(

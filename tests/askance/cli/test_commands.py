@@ -324,7 +324,7 @@ def test_a_sweep_s_rows_are_not_written_over(run: Run, tmp_path: Path) -> None:
     before = rows.read_bytes()
     code, found, _ = run("simulate", *grid)
     assert code == 2
-    assert "found a sweep's rows" in found["failure"]["message"]
+    assert "got a sweep's rows" in found["failure"]["message"]
     assert rows.read_bytes() == before
 
 

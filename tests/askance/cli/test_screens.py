@@ -62,6 +62,25 @@ def test_the_default_text_has_no_bounds_and_no_transcript(
     assert len(short.splitlines()) == 8
 
 
+def test_what_was_spent_is_stated_once(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("simulate", "mean", "--users", "300", "--epsilon", "4", "--verbose")
+    screen = read(capsys, *words)
+    assert "spent 4.00 of 4.00 nats" in screen
+    assert "epsilon spent" not in screen
+    composed = read(capsys, *words, "--delta", "0.001")
+    (line,) = [one for one in composed.splitlines() if one.startswith("epsilon spent: ")]
+    assert line.endswith(" at delta 0.001")
+
+
+def test_the_mean_of_what_was_spent_is_added_where_users_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "masked-parity", "--users", "700", "--epsilon", "4", "--verbose")
+    screen, spent = read(capsys, *words), parsed(capsys, *words)["epsilon_spent"]
+    assert spent["mean"] < spent["max"] == 4
+    assert f"\nepsilon spent: {spent['mean']:.4g} in the mean over all users\n" in screen
+
+
 def shown_numbers(screen: str, name: str) -> list[float]:
     """Return a row's estimate, half width and truth, in the unit that is shown."""
     cells = [cell for cell in cells_of(screen, name) if cell not in ("%", "+-", "true")]

@@ -93,7 +93,7 @@ class TestPopulations:
         people = make(300, SEED, 40, relevant)
         rows = people.columns(0, 300)
         assert np.array_equal(people.target.predict(rows), rows.values["y"])
-        with pytest.raises(InvalidParameter, match="found 41"):
+        with pytest.raises(InvalidParameter, match="got 41"):
             make(1, SEED, 40, 41)
 
     def test_concepts_differ_by_seed_in_variables_and_in_signs(self) -> None:

@@ -292,7 +292,8 @@ def test_a_terminal_of_80_columns_shows_numbers_and_names_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     large = ("plan", "decision-tree", "--epsilon", "1", "--verbose")
-    grid = ("sweep", "mean", "--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
+    cells = ("--epsilon", "0.5,1", "--users", "1000,10000", "--trials", "5")
+    grid = ("sweep", "mean", "--workers", "1", *cells)
     screens = [
         seen(capsys, *words) for words in (large, grid, ("verify", "--epsilon", "0.5", "--all"))
     ]

@@ -13,7 +13,9 @@ import askance as ask
 from askance.cli import main
 from askance_simulation.cores import cores
 
-MEAN = ("sweep", "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3")
+# In one process, however slow: trials of a busy machine would be worth other processes.
+SWEEP = ("sweep", "--workers", "1")
+MEAN = (*SWEEP, "mean", "--epsilon", "1,2", "--users", "50,80", "--trials", "3")
 
 
 def parsed(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def test_a_cell_is_told_with_its_bands(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_people_read_a_table_and_why_a_cell_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("sweep", "masked-parity", "--epsilon", "8", "--users", "20,400", "--set", "d=2")
+    words = (*SWEEP, "masked-parity", "--epsilon", "8", "--users", "20,400", "--set", "d=2")
     assert main([*words, "--trials", "2"]) == 0
     screen = capsys.readouterr().out
     heads, *lines = screen.splitlines()[2:5]
@@ -76,7 +78,7 @@ def test_a_row_is_what_simulate_says_with_its_seed(
 ) -> None:
     out = tmp_path / "rows.jsonl"
     words = ("--epsilon", "2", "--users", "500", "--randomizer", "k-ary-response")
-    parsed(capsys, "sweep", "frequency", *words, "--set", "cells=4,8", "--out", str(out))
+    parsed(capsys, *SWEEP, "frequency", *words, "--set", "cells=4,8", "--out", str(out))
     row = json.loads(out.read_text().splitlines()[-1])
     settings = (f"cells={row['settings']['cells']}", "--seed", str(row["seed"]))
     found = parsed(capsys, "simulate", "frequency", *words, "--set", *settings)
@@ -85,7 +87,7 @@ def test_a_row_is_what_simulate_says_with_its_seed(
 
 
 def test_a_value_with_commas_is_fixed(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("sweep", "quantiles", "--epsilon", "8", "--users", "9000", "--trials", "1")
+    words = (*SWEEP, "quantiles", "--epsilon", "8", "--users", "9000", "--trials", "1")
     fixed = ("--fix", "levels=1/4,3/4", "--set", "steps=8,16")
     found = parsed(capsys, *words, *fixed)
     assert found["axes"] == ["steps"]

@@ -39,7 +39,7 @@ Spans = list[tuple[int, int]]
 def question(query: Query) -> str:
     """Return a query as a question in plain words; bounds are those of the value itself."""
     value, span = query.expression, _span(query)
-    yours = f"your {listed(query.compiled.names, ' and ')}"
+    yours = f"your {listed(query.compiled.names, ' and ', len(query.compiled.names))}"
     match query.kind:
         case QueryKind.CATEGORY if (names := _cell_words(query)) is not None:
             named = [name for name in names if not name.endswith(_NEVER)]
@@ -85,11 +85,11 @@ def level_name(query: Query, level: int, levels: int) -> str:
             return "".join("-+"[level >> place & 1] for place in range(query.components))
 
 
-def listed(names: tuple[str, ...], last: str = ", ") -> str:
-    """Return names with commas; of many the first ones, and the number of the others."""
-    shown = [printable(name) for name in names[:_MOST_NAMED]]
-    if len(names) > _MOST_NAMED:
-        shown.append(f"{len(names) - _MOST_NAMED} more")
+def listed(names: tuple[str, ...], last: str = ", ", most: int = _MOST_NAMED) -> str:
+    """Return names with commas; of more than `most` the first ones and how many others."""
+    shown = [printable(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most} more")
     return last.join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 

@@ -182,6 +182,18 @@ def test_of_more_conditions_than_a_sentence_has_the_fields_are_named() -> None:
     assert question(predicate(value)) == "Yes or no, by a rule on your flags and word?"
 
 
+def test_all_fields_of_a_question_are_named_whatever_their_number() -> None:
+    """A study chooses the order of its fields, and must not hide one behind the first eight."""
+    names = [f"harmless{place}" for place in range(11)] + ["diagnosis"]
+    schema = ask.Schema("s", **{name: ask.Integer(0, 9) for name in names})
+    total = schema[names[0]]
+    for name in names[1:]:
+        total = total + schema[name]
+    told = question(predicate(total > 40))
+    assert [name for name in names if name not in told] == []
+    assert " more" not in told
+
+
 def test_an_expression_that_takes_long_is_not_evaluated_on_all_values() -> None:
     """74 ages times 4,096 edges: of twelve such nodes a page would take minutes."""
     buckets = index_of(bucketize(SCHEMA.age, range(100, 4196)))

@@ -41,7 +41,7 @@ RPCS = [
     *(f"{PACKAGE}.{name}" for name in METHODS if name.startswith("Analysts/")),
     *(f"{HEALTH}/{name}" for name in ("Check", "Watch")),
 ]
-# One of each kind: of a device and of an analyst, one message and a stream, and of anybody.
+# One of each kind: of a device and of an analyst, one message and a stream, and of any caller.
 KINDS = [
     *(f"{DEVICES}/{name}" for name in ("Enrol", "Participate")),
     *(f"{ANALYSTS}/{name}" for name in ("Submit", "Watch")),

@@ -211,7 +211,8 @@ def _called(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> A
     """Return the parser of the command that was called, such as that of `study submit`."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            return _called(action.choices[getattr(arguments, action.dest)], arguments)
+            name = getattr(arguments, action.dest)  # None: `aggregator token` itself
+            return parser if name is None else _called(action.choices[name], arguments)
     return parser
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -26,7 +26,7 @@ _FRAC_BITS = 16  # the grid of a number, unless its range asks for a finer or a 
 _MIN_STEPS = 1 << 16  # of the grid between a number's bounds
 _IDENTIFIER = "nearly all of its values differ, as of an identifier"
 _OWN = (
-    "has {:,} different values in {:,} rows, most of them of one user each: no such share can be"
+    "has {} different values in {:,} rows, most of them of one user each: no such share can be"
     " told from 0; ask about groups of values (a column made from it), or leave it out"
 )
 LIKE_VALUES = (
@@ -35,6 +35,7 @@ LIKE_VALUES = (
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
+_FEW_VALUES = Fraction(1, 20)  # share of distinct values up to which a new row's is known
 _OWN_VALUES = Fraction(3, 4)  # share from which two in three of the values have one row each
 _MAX_CODES = 64  # whole numbers that a question may take for labels
 _MOST_CHOSEN = 6  # columns of a question of which another field is tried
@@ -157,7 +158,7 @@ def infer(
         read.doubts,
         {column: reading.why for column, reading in chosen.items()},
         own_values={
-            column: _OWN.format(cells.distinct, cells.total)
+            column: _OWN.format(_distinct_text(cells), cells.total)
             for column, cells in columns.items()
             if isinstance(schema.fields.get(column), Category | Bits) and _has_own_values(cells)
         },
@@ -169,13 +170,17 @@ def infer(
 
 def with_header_doubt(problem: str, people: Summarized) -> str:
     """Return a problem with columns' names, and why these are taken for values, where they are."""
+    if not people.has_header_line:  # no row is read for it
+        return problem
     return "; ".join(filter(None, (problem, _header_doubt(people, people.cells(())))))
 
 
 def _header_doubt(people: Summarized, columns: Mapping[str, ColumnCells]) -> str:
     """Return why the names of columns are taken for values; empty: they are not."""
-    # Over a column of numbers each name is one, most of them between its ends, and they do not
-    # count up as pandas numbers columns; without such a column each name is a value of its column.
+    # Over a column of numbers each name is one, most of them between its ends, and they are not in
+    # equal steps, as years and pandas' own names are; without such a column each name is a value of
+    # its column. A name is a text that no row has, where few rows have a text of their own, and one
+    # among numbers: of files that were joined with their lines of names.
     numbers: list[tuple[Fraction, NumberEnds]] = []
     values = []
     if not people.has_header_line:
@@ -186,17 +191,26 @@ def _header_doubt(people: Summarized, columns: Mapping[str, ColumnCells]) -> str
             continue
         if ends is None:
             values.append(name in cells.texts())
+            is_new = not values[-1] and cells.share <= _FEW_VALUES
+            if is_new or (ratio is None and _not_numbers(cells) is not None):
+                return ""
         elif ratio is None:
             return ""
         else:
             numbers.append((Fraction(*ratio), ends))
     within = sum(ends.low <= number <= ends.high for number, ends in numbers)
-    counts_up = all(number == numbers[0][0] + place for place, (number, _) in enumerate(numbers))
     if numbers:
-        is_like = 2 * within > len(numbers) and not (counts_up and len(numbers) > 1)
+        steps = _in_equal_steps([number for number, _ in numbers])
+        is_like = 2 * within > len(numbers) and not steps
     else:
         is_like = bool(values) and all(values)
     return f"the first line of {Path(people.path).name} {LIKE_VALUES}" if is_like else ""
+
+
+def _in_equal_steps(numbers: Sequence[Fraction]) -> bool:
+    """Return whether numbers rise or fall by equal steps; two of them do by 1."""
+    steps = {after - before for before, after in pairwise(numbers)}
+    return len(steps) == 1 and (len(numbers) > 2 or steps <= {-1, 1})
 
 
 def _has_own_values(cells: ColumnCells) -> bool:
@@ -415,14 +429,18 @@ def _why_not(cells: ColumnCells) -> str:
         return "the same value in all rows"
     if not isinstance(cells, TextCells) or (cells.ends() is not None and not _are_codes(cells)):
         return "numbers that are too large: write them in a larger unit"
-    if cells.cut:
-        return f"more than {cells.distinct:,} different texts, at most {_MAX_LABELS:,}"
     if cells.distinct > _MAX_LABELS:
-        return f"{cells.distinct:,} different texts, at most {_MAX_LABELS:,}"
+        return f"{_distinct_text(cells)} different texts, at most {_MAX_LABELS:,}"
     long = {text for text in cells.counts if len(text.encode()) > MAX_LABEL_BYTES}
     if long:
         return f"a text of more than {MAX_LABEL_BYTES:,} bytes in row {cells.first(long):,}"
     return "values that are neither numbers in range nor labels"
+
+
+def _distinct_text(cells: ColumnCells) -> str:
+    """Format the number of different values, of which not all may be counted."""
+    more = "more than " if isinstance(cells, TextCells) and cells.cut else ""
+    return f"{more}{cells.distinct:,}"
 
 
 def _not_numbers(cells: ColumnCells) -> str | None:

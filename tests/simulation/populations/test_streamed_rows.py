@@ -176,6 +176,8 @@ def test_more_texts_than_are_kept_are_left_out(
     people = Population.from_parquet(path)
     assert list(people.schema.fields) == ["a"]
     assert any("more than 1,500 different texts" in note for note in people.notes)
+    kept = Population.from_parquet(path, keep=["name"]).column_notes.lines["name"]
+    assert kept.startswith("the column name has more than 1,500 different values in 2,000 rows")
 
 
 def test_only_the_fields_that_are_used_are_read(

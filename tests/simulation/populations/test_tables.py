@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from askance_aggregator.queries import category, evaluate_columns
 from askance_client.errors import AskanceError, InvalidRecord
@@ -24,7 +26,9 @@ from askance_client.queries import (
 from askance_client.queries.exact import exact_ratio
 from askance_simulation.experiments import named, simulate
 from askance_simulation.populations import Population
+from askance_simulation.populations.arrow_records import ArrowRecords, parquet_records
 from askance_simulation.populations.cells import _ends
+from askance_simulation.populations.tables import records_of
 from askance_simulation.randomness import Seed
 
 PEOPLE = """age, work, pay, income
@@ -157,6 +161,9 @@ class TestFirstLine:
             ("ann,30,2.1", *CELLS),
             ("low,yes", "high,no", "low,no", "high,yes"),
             ("5.1", "4.9", "6.2"),
+            ("30,41", "28,29", "35,50"),
+            ("30,40,50.5", "28,29,51", "35,50,20"),
+            ("eve,36,2.1", *CELLS * 4),
         ],
     )
     def test_values_are_told(self, tmp_path: Path, lines: tuple[str, ...]) -> None:
@@ -169,6 +176,10 @@ class TestFirstLine:
             ("ann,age,2.1", *CELLS),  # a name above numbers
             ("name,2015,2020", *CELLS),  # years above numbers of another size
             ("0,1,2", "0,3,1", "1,0,5", "2,2,0"),  # as pandas numbers columns
+            ("2000,2005,2010", "90,80,7", "9000,8000,7000", "950,8,900"),  # years
+            ("2021,2020", "90,80", "9000,8000"),  # the last one first
+            ("name,2020", *("ann,90", "bob,9000") * 20),  # a text that many rows would have
+            ("name,age", *(*("ann,30", "bob,41") * 5, "name,age", "ann,35") * 2),  # two files
             ("school,smokes", "high,no", "low,no", "high,yes"),
             ("low,smokes", "high,no", "low,no", "high,yes"),
         ],
@@ -184,6 +195,23 @@ class TestFirstLine:
         assert str(refused.value) == f"{path}: {found}"
         with pytest.raises(InvalidRecord, match=r"first line of people[.]csv looks"):
             Population.from_csv(path, label="name")
+
+
+    def test_no_row_of_a_parquet_file_is_read_for_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parquet.write_table(pa.table({"36": [30, 41], "2.1": [1.5, 2.5]}), tmp_path / "p.parquet")
+        people = parquet_records(tmp_path / "p.parquet")
+        monkeypatch.setattr(ArrowRecords, "cells", None)
+        with pytest.raises(InvalidRecord, match=r"expected a column 'age', got 36, 2[.]1$"):
+            records_of(people, schema=Schema("known", 1, age=Integer(0, 99)))
+
+    def test_a_header_line_of_more_than_64_kib_has_no_name_twice(self, tmp_path: Path) -> None:
+        """The beginning of the line ended in "123", of "12345": a name twice."""
+        names = ",".join(map(str, range(20_000)))
+        path = written(tmp_path, f"{names}\n{','.join('1' * 20_000)}\n")
+        people = Population.from_csv(path, Schema("known", 1, _19999=Integer(0, 9)))
+        assert rows(people) == [{"_19999": 1}]
 
 
 class TestIdentifiers:

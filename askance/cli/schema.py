@@ -60,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.out.write_text(text, encoding="utf-8")
     if arguments.json:
         content = {"schema": table_from_schema(found.schema), "columns": dict(found.column_types)}
-        print_json({**content, "notes": [*found.notes, *found.column_notes.every]})
+        notes = dict.fromkeys((*found.notes, *found.column_notes.every))
+        print_json({**content, "notes": [*notes]})
     elif arguments.out is None:
         print(text, end="")
     else:

@@ -221,7 +221,8 @@ class Simulation:
         users = self.trials[0].population.size
         return EpsilonSpent(
             max=max(item.max_spent for item in spent) / 10**9,
-            mean=sum(item.total_spent for item in spent) / len(spent) / users / 10**9,
+            # Of whole numbers, so that it equals the greatest where all users spent as much.
+            mean=sum(item.total_spent for item in spent) / (len(spent) * users * 10**9),
             delta=None if self.study.delta is None else float(self.study.delta),
             at_delta=None if self.study.delta is None else self._at_delta(self.study.delta),
         )

@@ -68,6 +68,7 @@ def test_it_is_printed_and_no_file_is_replaced(
     told = json.loads(capsys.readouterr().out)
     assert told["schema"]["fields"]["educ"] == {"type": "integer", "low": 0, "high": 15}
     assert told["columns"]["same (all)"] == "the same value in all rows"
+    assert len({*told["notes"]}) == len(told["notes"]) > 1
 
 
 def test_a_line_may_be_deleted_and_the_others_mean_what_they_did(tmp_path: Path) -> None:

@@ -160,6 +160,20 @@ class TestResults:
         total = sum(trial.outcome.spending.total_spent for trial in three.trials)
         assert spent.mean == pytest.approx(total / 3 / 120 / 10**9)
 
+    def test_the_mean_of_equal_spending_is_the_greatest(self, three: Simulation) -> None:
+        """Three floats were rounded one after another: 6.925774023999999 of 6.925774024."""
+        users, nano_nats = 814_968_599, 6_925_774_024
+        spending = replace(
+            three.trials[0].outcome.spending,
+            max_spent=nano_nats,
+            total_spent=users * nano_nats,
+        )
+        outcome = replace(three.trials[0].outcome, spending=spending)
+        many = Population("many", WHOLE, users, lambda first, stop: pytest.fail("none is read"))
+        trial = replace(three.trials[0], outcome=outcome, population=many)
+        spent = replace(three, trials=(trial,) * 3).epsilon_spent
+        assert spent.mean == spent.max == 6.925774024
+
     def test_without_a_delta_nothing_is_said_of_one(self, three: Simulation) -> None:
         assert three.epsilon_spent.at_delta is None
         assert three.to_json()["epsilon_spent"].keys() == {"max", "mean"}

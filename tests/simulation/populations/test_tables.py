@@ -196,7 +196,6 @@ class TestFirstLine:
         with pytest.raises(InvalidRecord, match=r"first line of people[.]csv looks"):
             Population.from_csv(path, label="name")
 
-
     def test_no_row_of_a_parquet_file_is_read_for_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -106,7 +106,7 @@ class StudyManager:
         self._may_approve = may_approve
         self._needs_approval = self._limits.approval
         self._statuses = StudyStatuses(
-            store, fleet, now_s, needs_approval=self._needs_approval, waits=self._waits
+            store, fleet, now_s, needs_approval=self._needs_approval, wait_text=self._wait_text
         )
         self._lock = threading.Lock()
         self._runs: dict[bytes, Run] = {}
@@ -395,9 +395,16 @@ class StudyManager:
         self._store.management.refuse(digest, approver.name, reason, self._now_s())
         return self.cancel(digest, owner)
 
-    def _waits(self, digest: bytes) -> bool:
+    def _wait_text(self, digest: bytes) -> str:
+        """Return why a study that is run here waits for an approver; empty: it does not."""
         run = self._runs.get(digest)
-        return run is not None and run.unapproved
+        if run is None or not run.unapproved:
+            return ""
+        approval = self._store.management.approval(digest)
+        if approval is None:  # and this replica itself needs none
+            return approvals.AWAITING_TEXT
+        # A decision that the run has not read yet is looked at within a second.
+        return approvals.UNKNOWN_TEXT if approval == run.unknown_approval else ""
 
     def _void_stale(self, digest: bytes) -> None:
         """Forget an approval that does not count here, while its study waits for one."""

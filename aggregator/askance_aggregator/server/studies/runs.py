@@ -111,6 +111,7 @@ class Run:
         self._decided = threading.Event()  # an approver may have
         self._awaited: epochs.EpochClock | None = None
         self._unapproved = False  # while it waits for an approver
+        self._unknown: Approval | None = None  # by one who is unknown here, while it waits
         self._start_s = 0  # of a study that waits for its start
         self._conclusion: Conclusion | None = None
         self._failures = 0  # of the store, since the last epoch that ended
@@ -127,6 +128,11 @@ class Run:
     def unapproved(self) -> bool:
         """True while it waits for an approver; may be read from any thread."""
         return self._unapproved
+
+    @property
+    def unknown_approval(self) -> Approval | None:
+        """Approval by an approver unknown to this process, which it has read and waits with."""
+        return self._unknown
 
     @property
     def waiting(self) -> bool:
@@ -271,10 +277,10 @@ class Run:
                     raise ServiceStopped("study: expected a running service, got a stopped one")
                 if self.submission.terms.expires_unix_s <= self._now_s():
                     return False
-                self._unapproved = True
+                self._unknown, self._unapproved = approval, True
                 self._decided.wait(self._look_s)
         finally:
-            self._unapproved = False
+            self._unapproved, self._unknown = False, None
         return True
 
     def _standing(self, approval: Approval) -> approvals.ApprovalStanding:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.fleet import ServiceFleet
-from askance_aggregator.server.studies.approvals import AWAITING, AWAITING_TEXT, UNKNOWN_TEXT
+from askance_aggregator.server.studies.approvals import AWAITING, AWAITING_TEXT
 from askance_aggregator.server.studies.epochs import EpochClock
 from askance_aggregator.store import (
     ListedState,
@@ -74,14 +74,14 @@ class StudyStatuses:
         now_s: Callable[[], int],
         *,
         needs_approval: bool,
-        waits: Callable[[bytes], bool],
+        wait_text: Callable[[bytes], str],
     ) -> None:
-        """Read statuses; `waits` tells of a study whether its run here waits for an approver."""
+        """Read statuses; `wait_text` returns why a run here waits for an approver, or ""."""
         self._store = store
         self._fleet = fleet
         self._now_s = now_s
         self._needs_approval = needs_approval
-        self._waits = waits
+        self._wait_text = wait_text
 
     def of(self, summary: StudyEntry, held: tuple[Digests, Digests] | None = None) -> StudyStatus:
         """Return the status of a stored study.
@@ -98,10 +98,8 @@ class StudyStatuses:
         awaiting, paused = held or (self._held() if is_open else (Digests(), Digests()))
         if is_open and summary.digest in awaiting:
             notice = (AWAITING, AWAITING_TEXT)
-        elif is_open and self._waits(
-            summary.digest
-        ):  # by the rule or the callers of another replica
-            notice = (AWAITING, UNKNOWN_TEXT)
+        elif is_open and (text := self._wait_text(summary.digest)):
+            notice = (AWAITING, text)  # by the rule or the callers of another replica
         elif is_open and summary.digest in paused:
             notice = (PAUSED, _PAUSED)
         elif is_open and start_of(terms) > self._now_s():

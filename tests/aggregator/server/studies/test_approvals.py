@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,6 +21,7 @@ from askance_aggregator.server.studies import (
     UnknownStudy,
     standing_of_approver,
 )
+from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.store import ListedState, StudyQuery, StudyState, every_entry
 from askance_aggregator.store.management import Approval
 from askance_aggregator.store.replicas import SoleReplica
@@ -134,10 +137,40 @@ def test_a_study_waits_while_another_replica_has_the_rule(
         digest = deployment.manager.submit(study())
         await deployment.settle()
         await all_check_in(deployment)
-        assert deployment.manager.status(digest, PUBLIC).state is StudyState.OPEN
+        status = deployment.manager.status(digest, PUBLIC)
+        assert (status.state, status.reason) == (StudyState.OPEN, "awaiting-approval")
+        assert status.message == "the study asks no device until an approver has signed it"
         assert sum(map(len, charges(deployment))) == 0
 
     run_in(scenario)
+
+
+@pytest.mark.parametrize("decision", ["refused", "approved by another"])
+def test_a_decision_that_a_run_has_not_read_yet_leaves_no_wait_for_another(
+    run_in: RunIn, monkeypatch: pytest.MonkeyPatch, decision: str
+) -> None:
+    """It came through another replica; the run looks for it within a second."""
+
+    async def scenario(deployment: Deployment) -> None:
+        digest = deployment.manager.submit(study())
+        await deployment.settle()
+        deployment.manager.stop()
+        management = deployment.disk.store.management
+        bobs = Approval("bob", BOB.public_key, sign_approval(digest, BOB_KEY), NOW_S)
+        management.approve(digest, bobs)
+        run = SimpleNamespace(unapproved=True, unknown_approval=bobs)
+        monkeypatch.setitem(deployment.manager._runs, digest, cast(Run, run))
+        assert stands(deployment, digest)[:2] == ("OPEN", "awaiting-approval")
+        if decision == "refused":
+            management.refuse(digest, "bob", "no", NOW_S)
+        else:
+            management.void(digest, bobs)
+            signature = sign_approval(digest, EVE_KEY)
+            management.approve(digest, Approval("eve", EVE.public_key, signature, NOW_S))
+        assert stands(deployment, digest)[:2] == ("OPEN", "")
+        monkeypatch.undo()
+
+    run_in(scenario, limits=RULE)
 
 
 def test_an_approver_whom_another_replica_knows_is_not_forgotten(

@@ -134,7 +134,7 @@ class TestWorkers:
         with pytest.raises(LostResults) as caught:
             ask.sweep(making(fails), GRID, trials=MANY + 1, fleet="ray", out=out)
         assert str(caught.value) == (
-            "cluster: expected the results of a trial, found ZeroDivisionError: no such people"
+            "cluster: expected the results of a trial, got ZeroDivisionError: no such people"
         )
         assert len(out.read_text().splitlines()) == 2
 

@@ -149,7 +149,7 @@ def test_a_study_waits_while_another_replica_has_the_rule(
 def test_a_decision_that_a_run_has_not_read_yet_leaves_no_wait_for_another(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch, decision: str
 ) -> None:
-    """It came through another replica; the run looks for it within a second."""
+    """A decision comes through another replica; the run looks for it within a second."""
 
     async def scenario(deployment: Deployment) -> None:
         digest = deployment.manager.submit(study())

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 ROOT = Path(__file__).resolve().parents[1]
 for source in ("docs/extensions", "papers", "simulation", "aggregator", "client", "protos", ""):
     sys.path.insert(0, str(ROOT / source))
@@ -50,3 +52,14 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+
+
+def setup(app: Sphinx) -> None:
+    """Leave the decisions out of the tree beside each page: their own page lists them."""
+    app.connect("doctree-read", _outside_the_tree)
+
+
+def _outside_the_tree(app: Sphinx, _: object) -> None:
+    name = app.env.docname
+    if name.startswith("adr/"):
+        app.env.metadata[name]["orphan"] = True

@@ -81,7 +81,8 @@ class PageAnswer:
 class BoundedThreads(ThreadingHTTPServer):
     """Server with a thread per connection, at most `request_queue_size`.
 
-    A request must be whole within `request_s`. A handler calls `has_asked` when it is. Handlers'
+    One more connection takes the place of the one that has waited longest for its request, which
+    must be whole within `request_s`. A handler calls `has_asked` when it is. Handlers'
     threads may still run when the process ends.
     """
 

@@ -31,6 +31,7 @@ from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.servicer import DevicesServicer
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.server.loops import new_loop
 from askance_aggregator.server.outer.supervisor import listen_at
 from askance_aggregator.server.outer.valve import ValveSettings
 from askance_aggregator.store import Store
@@ -275,7 +276,7 @@ class AggregatorServer:
             add(server, self.fleet)
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             try:
                 runner.run(self._serve())
             except Exception as error:
@@ -350,12 +351,3 @@ async def _measure_lag(observer: Observer) -> None:
         due_s = loop.time() + _LAG_EVERY_S
         await asyncio.sleep(_LAG_EVERY_S)
         observer.loop_lagged(max(loop.time() - due_s, 0.0))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:  # not on every platform; asyncio's own does the same, more slowly
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

@@ -35,6 +35,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self, cast
 
+from askance_aggregator.server.loops import new_loop
 from askance_aggregator.server.outer.addresses import IpAddress, read_ip
 
 COMMAND = struct.Struct("=BQQ")
@@ -539,18 +540,9 @@ def main() -> int:
         wanted = min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     here, there = (socket.socket(fileno=int(one)) for one in (listening, control))
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(here, there, Path(inner), settings))
     return 0
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:  # not on every platform; asyncio's own does the same, more slowly
-        return asyncio.new_event_loop
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 if __name__ == "__main__":

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from socketserver import ThreadingMixIn
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -25,6 +22,7 @@ from askance_aggregator.store import RoundAnswers, StudyState, WebhookFigures
 from askance_aggregator.store.register import SeenDevices
 from askance_client.accounting import NANO_NATS_PER_NAT
 from askance_client.addresses import Address
+from askance_client.console.server import BoundedThreads
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Reason
 
@@ -42,7 +40,6 @@ _OF_STORE = "Of the store: the same at each replica."
 LIVE, READY = "/live", "/ready"
 MAX_AT_ONCE = 64  # connections: those of a few collectors and probes
 _REQUEST_S = 10  # for a request to be whole
-_GIVE_WAY_S = 1.0  # for a thread to end, if all have one
 _ANSWER_S = 30  # for each write of an answer
 
 
@@ -449,51 +446,11 @@ def _answer(status: HTTPStatus, text: bytes, start: StartResponse) -> Iterable[b
     return [text]
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """Server with a thread per request; the end of the process waits for none.
+class _Server(BoundedThreads, WSGIServer):
+    """Server of the pages."""
 
-    If there are too many connections, the one that has waited longest for its request gives way to
-    a new one: requests that are begun and never ended hold up no other.
-    """
-
-    daemon_threads = True
     request_queue_size = MAX_AT_ONCE
-
-    def __init__(self, *arguments: Any) -> None:
-        self._free = BoundedSemaphore(MAX_AT_ONCE)
-        self._waiting: dict[socket.socket, float] = {}  # since when; the longest one first
-        super().__init__(*arguments)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, or close it if all threads have requests to answer."""
-        if not self._free.acquire(blocking=False):
-            self._hang_up(list(self._waiting)[:1])
-            if not self._free.acquire(timeout=_GIVE_WAY_S):
-                super().shutdown_request(request)
-                return
-        self._waiting[request] = time.monotonic()
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection at the end of its thread."""
-        self.has_asked(request)
-        self._free.release()
-        super().shutdown_request(request)
-
-    def service_actions(self) -> None:
-        """Hang up the connections whose time is over; called twice per second."""
-        late_s = time.monotonic() - _REQUEST_S
-        self._hang_up([one for one, since_s in list(self._waiting.items()) if since_s < late_s])
-
-    def has_asked(self, connection: socket.socket) -> None:
-        """Note that a connection's request is whole; it no longer gives way."""
-        self._waiting.pop(connection, None)
-
-    def _hang_up(self, connections: Iterable[socket.socket]) -> None:
-        for connection in connections:
-            self.has_asked(connection)
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+    request_s = _REQUEST_S
 
     def server_bind(self) -> None:
         """Bind without the look-up of the host's full name, which can take seconds."""

@@ -49,21 +49,20 @@ class LineTasks:
     def __init__(self, write: Callable[[str], object], wait: Callable[[float], bool]) -> None:
         self._write = write
         self._wait = wait
-        self._description = ""
-        self._total: float | None = None
-        self._completed: float = 0
+        # replaced as a whole: a thread reads it
+        self._stands: dict[str, Any] = {"description": "", "total": None, "completed": 0}
 
     def add_task(self, description: str, *, total: float | None, **fields: Any) -> TaskID:
-        self._description, self._total = description, total
-        return cast("TaskID", 0)
+        task = cast("TaskID", 0)
+        self.update(task, description=description, total=total)
+        return task
 
-    def update(self, task_id: TaskID, **fields: Any) -> None:
-        self._description = fields.get("description", self._description)
-        self._total = fields.get("total", self._total)
-        self._completed = fields.get("completed", self._completed) + fields.get("advance", 0)
+    def update(self, task_id: TaskID, *, advance: float = 0, **fields: Any) -> None:
+        stands = {**self._stands, **fields}
+        self._stands = {**stands, "completed": stands["completed"] + advance}
 
     def advance(self, task_id: TaskID, advance: float) -> None:
-        self._completed += advance
+        self.update(task_id, advance=advance)
 
     def run(self) -> None:
         """Print lines until the task has ended, or stderr is closed."""
@@ -71,9 +70,10 @@ class LineTasks:
         with suppress(OSError, ValueError):
             while not self._wait(_EVERY_S):
                 seconds += _EVERY_S
-                part = self._completed / self._total if self._total else None
-                share = "" if part is None else f": {100 * part:.0f} % done"
-                self._write(f"{self._description}{share}, {seconds} s")
+                stands = self._stands
+                done, total = stands["completed"], stands["total"]
+                share = f": {100 * done / total:.0f} % done" if total else ""
+                self._write(f"{stands['description']}{share}, {seconds} s")
 
 
 @contextmanager

@@ -439,7 +439,7 @@ def _detectable(verdict: ResultVerdict) -> str:
     if null is None:
         return ""
     if null.undetermined:
-        return f"Its asymptotic law is not determined: {null.undetermined}."
+        return f"No asymptotic law is used: {null.undetermined}."
     if null.detectable is None:
         return ""
     ends = verdict.presentation.whole

@@ -258,8 +258,8 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
         ),
         (
             *(Null(CORRELATION, p_value=0.003, undetermined=IN_WAVES), None, False, UNIT),
-            f"{TOLD}. The correlation differs from 0 (p <= 0.003). Its asymptotic law is not"
-            " determined: users were asked in waves.",
+            f"{TOLD}. The correlation differs from 0 (p <= 0.003). No asymptotic law is"
+            " used: users were asked in waves.",
         ),
     ],
 )

@@ -2,7 +2,8 @@
 
 A record has one bit, which makes a question's number the least or the greatest. One member, of
 either bit, answers heavy questions; what the process sends meanwhile for others is timed where an
-observer of the network stands. Pairs are the two bits in random order, one after the other.
+observer of the network stands. Pairs are the two bits in random order, one after the other, and
+others are asked at the same times in both.
 
     stream     `device run`: reports of another member, who is asked what was answered before, at
                times all over that work; messages that say that a response was settled; and
@@ -205,9 +206,10 @@ async def stream(options: argparse.Namespace, family: Family, coin: random.Rando
                 await asyncio.sleep(coin.random() * RELEASE_MS / 1000)
                 for turn, _ in enumerate(left, 1):
                     mine = heavy.first(options.questions * turn)[-options.questions :]
-                    found = [Found(), Found()]
+                    found, phase = [Found(), Found()], coin.random()
                     for bit, member in coin.sample(((0, zero), (1, one)), 2):
-                        found[bit] = await beside_stream(peer, wire, light, (mine, member), other)
+                        asked = mine, member
+                        found[bit] = await beside_stream(peer, wire, light, asked, other, phase)
                     observed.add(*found)
 
             async with AsyncExitStack() as held, asyncio.TaskGroup() as tasks:
@@ -218,17 +220,26 @@ async def stream(options: argparse.Namespace, family: Family, coin: random.Rando
 
 
 async def beside_stream(
-    peer: Peer, wire: Wire, light: Light, heavy: tuple[Sequence[bytes], int], other: int
+    peer: Peer,
+    wire: Wire,
+    light: Light,
+    heavy: tuple[Sequence[bytes], int],
+    other: int,
+    phase: float,
 ) -> Found:
-    """Time what a stream carries while a member answers a heavy message."""
+    """Time what a stream carries while a member answers a heavy message.
+
+    The phase, below 1, is of the probes between two of their steps.
+    """
     over, probes = asyncio.Event(), []
     pinging = asyncio.ensure_future(wire.ping_until(over))
     began_ms, settled = monotonic_ms(), len(peer.settled_ms)
     for number, probe in enumerate(light.probes):
-        probes.append(await peer.ask([probe], other))
-        await asyncio.sleep(RELEASE_MS / 1000 / PROBES)
-        if number == PROBES - 2:
+        if number == PROBES - 1:
+            await _until(began_ms + number * RELEASE_MS / PROBES)
             working = await peer.ask(*heavy)
+        await _until(began_ms + (number + phase) * RELEASE_MS / PROBES)
+        probes.append(await peer.ask([probe], other))
     came = await asyncio.gather(working, *probes)
     await asyncio.sleep(AFTER_MS / 1000)
     over.set()
@@ -240,6 +251,10 @@ async def beside_stream(
         "the slowest of them": max(pings),
         "the own report": came[0].delay_ms,
     }
+
+
+async def _until(at_ms: float) -> None:
+    await asyncio.sleep(max(0, at_ms - monotonic_ms()) / 1000)
 
 
 # --- check-ins ---------------------------------------------------------------------------------
@@ -296,8 +311,13 @@ class CheckIns:
         await self._arrived.put(arrived)
         return await answer
 
-    async def turn(self, worker: int, asked: Sequence[bytes], span_ms: float) -> Found:
-        """Let all check in once while one member answers; return the times."""
+    async def turn(
+        self, worker: int, asked: Sequence[bytes], span_ms: float, phase: float
+    ) -> Found:
+        """Let all check in once while one member answers; return the times.
+
+        The phase, below 1, is of the answers between two of their steps.
+        """
         held: dict[int, Arrived] = {}
         while len(held) < MEMBERS_AT_ONCE:
             arrived = await asyncio.wait_for(self._arrived.get(), START_S)
@@ -308,7 +328,7 @@ class CheckIns:
         began_ms = working.reply((self._signed, self._light.signed), asked)
         asked_ms, ended_ms = [], []
         for number, probe in enumerate(self._light.probes):
-            await asyncio.sleep(max(0, began_ms + number * span_ms / PROBES - monotonic_ms()) / 1e3)
+            await _until(began_ms + (number + phase) * span_ms / PROBES)
             asked_ms.append(held.pop(number).reply((self._light.signed,), [probe]))
             ended_ms.append(held.pop(PROBES + number).reply())
         own, delivered, begun = await asyncio.wait_for(seen, START_S)
@@ -367,11 +387,11 @@ async def check_ins(options: argparse.Namespace, family: Family, coin: random.Ra
                     if turn > 1 and next(left, None) is None:
                         break
                     mine = heavy.first(questions * turn)[-questions:]
-                    found = [Found(), Found()]
+                    found, phase = [Found(), Found()], coin.random()
                     for bit in coin.sample((0, 1), 2):
                         driver.stdin.write(b"\n")
                         worker = coin.choice(members.workers[bit])
-                        found[bit] = await members.turn(worker, mine, span_ms)
+                        found[bit] = await members.turn(worker, mine, span_ms, phase)
                         failed = await asyncio.wait_for(driver.stdout.readline(), START_S)
                         if failed != b"0\n":
                             raise SystemExit((gateway.folder / "log").read_text())

@@ -9,7 +9,7 @@ Theory of operation. Both ends are held alone until the end. At any time at most
 
 A process that dies before the source is marked leaves it as it was; started again, the move clears
 the target and copies anew. One that dies after it leaves a target that was verified: started again,
-the move removes the target's mark.
+the move removes the target's mark. The target of a move from another store is never cleared.
 
 Tables and columns are those that the databases themselves name: what a step of both schemas adds is
 copied. What one database alone has is listed here; anything else that the other one lacks is
@@ -71,7 +71,7 @@ class MoveMark:
         if self.unfinished:
             return StoreError(
                 f"store {name}: expected a whole store, found the unfinished target of a move from"
-                f" {self.other} (run: askance aggregator migrate --to, again)"
+                f" {self.other} (run: askance aggregator migrate --to, again, from there)"
             )
         return StoreError(
             f"store {name}: expected a store that is in use, found one that was moved to"
@@ -219,9 +219,9 @@ def move(source: MoveEnd, target: MoveEnd, new: MoveEnd, context: MoveContext) -
       What the target has, verified.
 
     Raises:
-      StoreError: the source was moved elsewhere or is not ready, the target is not empty, one
-        database has a table or a column that the other lacks, or the copy is not equal. The source
-        is as it was.
+      StoreError: the source was moved elsewhere or is not ready, the target is not empty or has
+        begun to be filled from another store, one database has a table or a column that the other
+        lacks, or the copy is not equal. The source is as it was.
       AuditBroken: the source's audit log is not as it was written; nothing was copied.
     """
     moved, begun = check_source(source), target.read(read_mark)
@@ -233,7 +233,7 @@ def move(source: MoveEnd, target: MoveEnd, new: MoveEnd, context: MoveContext) -
     else:
         if begun is None:
             _check_empty(target, new)
-        elif not begun.unfinished:
+        elif not begun.unfinished or begun.other != source.name:  # another store may be in there
             raise begun.refusal(target.name)
         context.note(AuditLog(source), "begun")
         try:

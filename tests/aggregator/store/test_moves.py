@@ -417,6 +417,44 @@ def test_a_move_that_broke_off_is_done_by_the_same_command(
         source.open()
 
 
+@pytest.mark.parametrize("kind", ["postgresql", "sqlite"])
+def test_the_unfinished_target_of_another_store_is_not_cleared(
+    kind: str,
+    full: SqliteLocation,
+    new_database: NewDatabase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its source may be marked already: the copy is then the only store that can be opened."""
+    source: StoreLocation = full
+    target: StoreLocation = new_database()
+    other: StoreLocation = SqliteLocation(tmp_path / "other")
+    if kind == "sqlite":
+        moved(source, target, 2)
+        source, target, other = target, SqliteLocation(tmp_path / "target"), new_database()
+        other.migrate()
+    else:
+        SqliteStore.create(tmp_path / "other").close()
+    from askance_aggregator.store.moves import write_mark
+
+    def die(execute: Any, mark: Any) -> None:
+        if mark is None:
+            raise Killed
+        write_mark(execute, mark)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("askance_aggregator.store.moves.write_mark", die)
+        with pytest.raises(Killed):
+            moved(source, target, 3)
+    with pytest.raises(StoreError, match="the unfinished target of a move from"):
+        moved(other, target, 4)
+    with closing(other.open()) as store:  # it may be moved elsewhere
+        assert outcomes(store) == []
+    assert moved(source, target, 5).resumed
+    with closing(target.open()) as store:
+        assert store.device(b"device 0") is not None
+
+
 def test_a_copy_that_is_not_equal_is_refused(
     full: SqliteLocation, new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

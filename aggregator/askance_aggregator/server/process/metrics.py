@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeAlias, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import grpc
@@ -27,6 +30,7 @@ from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, Reason
 
 T = TypeVar("T")
+_LOGGER = logging.getLogger(__name__)
 SilentDevices: TypeAlias = tuple[Sequence[SeenDevices], Sequence[RoundAnswers]]
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _REPORTS = tuple(float(4**power) for power in range(8))  # one commit takes 8,192 at most
@@ -435,7 +439,11 @@ def _with_probes(metrics: WSGIApplication, is_serving: Callable[[], bool]) -> WS
             return _answer(HTTPStatus.OK, b"serving\n", start)
         if path == READY:
             return _answer(HTTPStatus.SERVICE_UNAVAILABLE, b"not serving\n", start)
-        return metrics(environment, start)
+        try:
+            return metrics(environment, start)
+        except Exception as error:  # a caller's headers, or a collector's
+            _LOGGER.warning("the page of metrics failed", exc_info=error)
+            return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, b"failed\n", start)
 
     return application
 
@@ -460,6 +468,12 @@ class _Server(BoundedThreads, WSGIServer):
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a failure in one line; a connection that broke is none."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            _LOGGER.warning("a page failed", exc_info=error)
+
 
 class _ServerV6(_Server):
     address_family = socket.AF_INET6
@@ -475,5 +489,9 @@ class _SilentHandler(WSGIRequestHandler):
         self.server.has_asked(self.connection)
         return whole
 
+    def get_stderr(self) -> TextIO:
+        """Drop the trace of a connection that broke: stderr holds JSON lines only."""
+        return io.StringIO()
+
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: stderr holds JSON lines only."""
+        """Log nothing."""

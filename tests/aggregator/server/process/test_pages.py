@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
+import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
@@ -78,6 +80,35 @@ def test_requests_that_are_never_whole_hold_up_no_other() -> None:
                 half[-1].recv(1)
     finally:
         page.stop()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /metr",
+        b"GET /metrics HTTP/1.1\r\nAcc",
+        b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=a\r\n\r\n",
+    ],
+)
+def test_no_caller_writes_a_trace_among_the_lines_of_the_log(
+    sent: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = MetricsPage.start(Address("127.0.0.1", 0), CollectorRegistry(), lambda: True)
+    before = threading.active_count()
+    try:
+        made = socket.create_connection((page.address.host, page.address.port), 20)
+        made.sendall(sent)
+        if sent.endswith(b"\r\n\r\n"):
+            assert made.recv(64).startswith(b"HTTP/1.0 500 ")
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        made.close()  # by a reset
+        assert answer(page.address, "/ready") == (200, "serving\n")
+        while threading.active_count() > before:  # the connection's thread ends
+            time.sleep(0.01)
+    finally:
+        page.stop()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_address_in_use_is_refused() -> None:

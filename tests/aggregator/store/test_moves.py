@@ -481,6 +481,24 @@ def test_a_copy_that_is_not_equal_is_refused(
         assert outcomes(store)[2:] == ["begun", "failed: StoreError"] * 2
 
 
+def test_a_target_that_would_give_an_ordinal_twice_is_refused(
+    full: SqliteLocation, new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many were given is not in a copied table, and no digest has it."""
+    from askance_aggregator.store.postgresql.moves import PostgresqlEnd
+
+    with closing(full.open()) as store:
+        given = store.population()
+    database = new_database()
+    monkeypatch.setattr(PostgresqlEnd, "population", lambda _: given - 1)
+    with pytest.raises(StoreError, match=rf"expected {given} ordinals, found {given - 1}"):
+        moved(full, database)
+    with pytest.raises(StoreError, match="unfinished"):
+        database.open()
+    with closing(full.open()):
+        pass
+
+
 def test_a_tampered_audit_log_is_not_moved(full: SqliteLocation, new_database: NewDatabase) -> None:
     with closing(sqlite3.connect(full.path)) as connection, connection:
         connection.execute("DROP TRIGGER audit_is_not_changed")

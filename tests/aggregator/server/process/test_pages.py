@@ -8,14 +8,18 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.home import AggregatorHome
-from askance_aggregator.server.process.metrics import MAX_AT_ONCE, MetricsPage
+from askance_aggregator.server.process.metrics import MAX_AT_ONCE, MetricsPage, pages_server
 from askance_client.addresses import Address
 from tests.aggregator.server.process.conftest import serving
 
@@ -80,6 +84,60 @@ def test_requests_that_are_never_whole_hold_up_no_other() -> None:
                 half[-1].recv(1)
     finally:
         page.stop()
+
+
+class _Slow(Collector):
+    """A collector that is at work until it is told."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        self.begun.set()
+        self.may_end.wait(20)
+        yield GaugeMetricFamily("a_gauge", "A gauge.", value=7)
+
+
+def test_a_request_that_is_being_answered_gives_way_to_no_other() -> None:
+    """The connections that begin a request and never end it give way instead."""
+    registry, slow = CollectorRegistry(), _Slow()
+    registry.register(slow)
+    page = MetricsPage.start(Address("127.0.0.1", 0), registry, lambda: True)
+    where = page.address.host, page.address.port
+    try:
+        with ExitStack() as held:
+            asked = held.enter_context(socket.create_connection(where, 20))
+            asked.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert slow.begun.wait(20)
+            for _ in range(MAX_AT_ONCE):
+                held.enter_context(socket.create_connection(where, 20))
+            assert answer(page.address, "/ready") == (200, "serving\n")
+            slow.may_end.set()
+            with asked.makefile("rb") as reply:
+                assert b"a_gauge 7.0" in reply.read()
+    finally:
+        slow.may_end.set()
+        page.stop()
+
+
+def test_a_request_is_whole_within_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1_000]
+    clock = SimpleNamespace(monotonic_ns=lambda: now_s[0] * 10**9)
+    monkeypatch.setattr("askance_client.console.server.time", clock)
+    server = pages_server(Address("127.0.0.1", 0), CollectorRegistry(), lambda: True)
+    where = str(server.server_address[0]), server.server_port
+    with server, socket.create_connection(where, 20) as half:
+        server.handle_request()  # a thread waits for it from now on
+        half.settimeout(0.2)
+        for now_s[0] in (1_009, 1_011):
+            server.service_actions()
+            if now_s[0] == 1_009:
+                with pytest.raises(TimeoutError):
+                    half.recv(1)
+        assert half.recv(1) == b""
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,18 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
 
-import { encode } from "../src/codec/index.js";
+import { decodeSchema, encode, parse } from "../src/codec/index.js";
 import { Device } from "../src/device/core.js";
 import { Examiner } from "../src/device/examination.js";
 import { Policy } from "../src/device/policy.js";
+import { fromHex } from "../src/integers.js";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
-import { CheckInResponseSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
+import { Consents } from "../src/owner/consents.js";
+import { CheckInRequestSchema, CheckInResponseSchema } from "../src/protos/askance_protos/v1/exchange_pb.js";
+import { SchemaSchema } from "../src/protos/askance_protos/v1/schema_pb.js";
+import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import { Bit, Schema } from "../src/queries/index.js";
 import { Aggregator, type Answer } from "../src/service/connect.js";
 import { DeviceRunner } from "../src/service/runtime.js";
@@ -110,4 +116,44 @@ test("nothing is sent while work on a record may run, nor off the grid", async (
   assert.equal(events.length, 4);
   const at = Number(events[3]!.slice("call at ".length));
   assert.deepEqual([at > 0, at % 700], [true, 0]);
+});
+
+test("a report that was not delivered stays when its study is denied", async () => {
+  // The first script of the kit asks for one bit.
+  const cases = new URL("../../../../tests/conformance/cases/ledgers.jsonl.gz", import.meta.url);
+  const script = JSON.parse(gunzipSync(readFileSync(cases)).toString().split("\n", 1)[0]!).input;
+  const [introduction, , question] = script.steps;
+  const study = parse(SignedStudySchema, fromHex(introduction.study));
+  const storage = new MemoryStorage();
+  const file = await LedgerFile.open(storage);
+  const consents = await Consents.open(storage, "pinned");
+  const { analysts } = script.policy;
+  const device = new Device({
+    schema: decodeSchema(parse(SchemaSchema, fromHex(script.schema))),
+    policy: new Policy({ analysts, lifeNanoNats: 10n ** 12n, consent: consents.consent }),
+    ledger: file.ledger("", ""),
+    nowS: () => Number(question.at_s),
+    examiner: new Examiner(),
+  });
+  const asking = encode(CheckInResponseSchema, { studies: [study], requests: [fromHex(question.requests[0])] });
+  const answers = [answer(200, "application/proto", asking), AWAY, NOTHING];
+  const sent: Uint8Array[][] = [];
+  const aggregator = new Aggregator("http://127.0.0.1:1", async (_, __, body) => {
+    sent.push([...parse(CheckInRequestSchema, body).reports]);
+    return answers.shift()!;
+  });
+  const evaluation = {
+    work: async (due: readonly { asked: { digest: string } }[]) => ({
+      symbols: new Map(due.map(({ asked }) => [asked.digest, new Uint8Array([1])])),
+      missed: 0,
+    }),
+    quiet: () => Promise.resolve(),
+  };
+  const identity = { deviceId: "00", token: new Uint8Array(16) };
+  const runner = new DeviceRunner(device, identity, aggregator, evaluation, { releaseMs: 0 });
+  await assert.rejects(runner.checkInOnce(), /unavailable/);
+  assert.deepEqual([sent.map(({ length }) => length), file.postings.length], [[0, 1], 1]);
+  await consents.deny(consents.studies[0]!, Number(question.at_s));
+  await runner.checkInOnce();
+  assert.deepEqual(sent.slice(2), [[]]);
 });

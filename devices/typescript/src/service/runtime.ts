@@ -48,7 +48,7 @@ export interface RunnerChoices {
  * and a repetition is the same bytes.
  */
 export class DeviceRunner {
-  readonly #outbox = new Map<string, Uint8Array>(); // reports that are not acknowledged
+  readonly #outbox = new Map<string, Uint8Array>(); // reports of a check-in that are not acknowledged
   readonly #credentials: Credentials;
   readonly #choices: RunnerChoices;
   readonly #clock: Clock;
@@ -71,11 +71,15 @@ export class DeviceRunner {
   }
 
   /**
-   * Deliver reports, fetch requests, answer them and deliver the answers.
+   * Fetch requests, answer them and deliver the answers.
+   *
+   * What an earlier check-in did not deliver is not kept: the aggregator asks again for what it
+   * lacks, the ledger has the bytes, and the owner may have denied the study since.
    *
    * @returns when the aggregator would like the next check-in, in milliseconds.
    */
   async checkInOnce(): Promise<number> {
+    this.#outbox.clear();
     let response = await this.#exchange();
     for (let i = 0; i < MAX_EXCHANGES && this.#outbox.size; i++) {
       response = await this.#exchange();

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mock, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { gunzipSync } from "node:zlib";
 
 import { decodeReport, decodeSchema, encode, parse } from "../src/codec/index.js";
@@ -118,6 +120,24 @@ test("a record in a file is read within the time of each evaluation", async () =
   rmSync(folder, { recursive: true });
   assert.deepEqual(found, [[0], [1], [0], [0]]); // the last one is the default
   assert.deepEqual([...new Set(tasks.map(({ kind }) => kind))], ["to", "take", "evaluate"]);
+});
+
+test("the log of a running device repeats nothing of a file that is not of records", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "askance-"));
+  const path = join(folder, "people.csv");
+  const said = [];
+  for (const text of ["zzyzx,1\n", 'id,smoker\nann,1\nbob,"zzyzx"1\n']) {
+    writeFileSync(path, text); // without its line of names; a quote where none may be
+    const script = new URL("../src/node/reading_thread.js", import.meta.url);
+    const worker = new Worker(script, { workerData: { path, key: "id" }, stderr: true });
+    await new Promise((resolve) => worker.once("message", resolve)); // it is ready
+    const [line] = (await once(worker.stderr, "data")) as [Buffer];
+    said.push(String(line));
+    await worker.terminate();
+  }
+  rmSync(folder, { recursive: true });
+  assert.equal(said[0], said[1]);
+  assert.match(said[0]!, /^failed: records: none was read, and defaults are answered \(.*\)\n$/);
 });
 
 test("a record that cannot be encoded is answered by the default", async () => {

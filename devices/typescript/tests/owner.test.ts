@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { LedgerFile } from "../src/ledger/ledger_file.js";
 import { makeFolder } from "../src/node/folder.js";
 import { FileStorage } from "../src/node/ledger_file_storage.js";
+import { tell } from "../src/node/operations.js";
 
 const COMMAND = fileURLToPath(new URL("../src/node/command.js", import.meta.url));
 const SCHEMA = { name: "people", version: 1, fields: [{ name: "smoker", bit: {} }] };
@@ -145,4 +146,9 @@ test("an aggregator's words are spelled out where they could steer a terminal", 
   server.close();
   assert.equal(code, 1);
   assert.equal(errors, "unavailable: \\u{1b}[2J\\u{202e}yes\\u{a}\\u{9b}1m\n");
+});
+
+test("an approval of a study that never expires is told as one until the year 9999", () => {
+  const shown = { study: "0123456789abcdef", state: "approved", untilS: 2 ** 63 };
+  assert.equal(tell("approve", [shown]), "study 0123456789abcdef: approved until 9999-12-31T23:59:59.000Z");
 });

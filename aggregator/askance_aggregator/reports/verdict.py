@@ -439,7 +439,8 @@ def _detectable(verdict: ResultVerdict) -> str:
     if null is None:
         return ""
     if null.undetermined:
-        return f"No asymptotic law is used: {null.undetermined}."
+        kept = "The interval is not asymptotic" if null.asymptotic else "No asymptotic law is used"
+        return f"{kept}: {null.undetermined}."
     if null.detectable is None:
         return ""
     ends = verdict.presentation.whole

@@ -301,7 +301,7 @@ def _problem(cells: Sequence[str] | None, width: int | None) -> str | None:
     if cells is None:
         return "expected quotes that close at the end of a cell, got others"
     if width is not None and len(cells) != width:
-        return f"expected {width} cells, got {len(cells)}"
+        return f"expected {width} cell{'s' * (width != 1)}, got {len(cells)}"
     whole = "".join(cells)
     if len(whole) > MAX_CELL_CHARACTERS and max(map(len, cells)) > MAX_CELL_CHARACTERS:
         return f"expected cells of at most {MAX_CELL_CHARACTERS} characters, got a longer one"

@@ -248,8 +248,7 @@ def explained(
         columns = list(types)[:_EXPLAINED]
     reasons = "; ".join(f"{name}: {types[name]}" for name in columns)
     more = f"; in the file, {reasons}" if reasons else ""
-    if population.column_notes.header:
-        more += f"; {population.column_notes.header}"
+    more += "".join(f"; {line}" for line in population.column_notes.odd_lines)
     told = names.names_of(population.schema).in_text(f"{error}{more}")
     return error if told == said else InvalidParameter(told)
 

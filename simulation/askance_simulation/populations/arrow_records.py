@@ -253,6 +253,11 @@ class ArrowRecords:
         """Return False: names are apart from the rows."""
         return False
 
+    @property
+    def empty_rows(self) -> int:
+        """Return 0: rows of a frame or a Parquet file are not lines of a text."""
+        return 0
+
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Summarize every column, reading all blocks once; of these all values are counted."""
         found: dict[str, ColumnCells] = {}

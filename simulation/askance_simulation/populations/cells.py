@@ -166,6 +166,11 @@ class TextCells:
         return self.counts.total() + self._others
 
     @property
+    def rows(self) -> int:
+        """Number of rows, with those that have no value."""
+        return sum(self._cells.values()) + self._others
+
+    @property
     def some_missing(self) -> bool:
         return any(map(self._is_missing, self._cells))
 

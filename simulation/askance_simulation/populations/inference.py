@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from askance_aggregator.names import Suits, unknown_column
+from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.queries import Bit, Bits, Category, Field, Integer, Label, Real, Schema
 from askance_client.queries.exact import exact_ratio
@@ -29,9 +30,13 @@ _OWN = (
     "has {} different values in {:,} rows, most of them of one user each: no such share can be"
     " told from 0; ask about groups of values (a column made from it), or leave it out"
 )
+_EMPTY = "leave a cell empty where there is none"
 LIKE_VALUES = (
     "looks like values, and was read as the columns' names: write a line of names above it"
 )
+_YEARS = range(1900, 2101)  # whole numbers that name a column of other numbers
+_ITEMS = 3  # rising whole numbers from which names are taken for those of a survey's items
+_TOTALS = {"total", "totals", "sum", "sums", "grand total", "subtotal", "overall"}
 _ID_ROWS = 50  # of fewer values most differ in any column
 _ID_TEXTS = Fraction(95, 100)  # share of distinct values from which a text identifies a user
 _ID_NUMBERS = Fraction(99, 100)  # the same of whole numbers that lie evenly
@@ -48,12 +53,17 @@ _SHOWN = 5  # reasons in an error
 
 _FORMS = (  # of texts that a reader takes for numbers, and what to write instead
     (
-        re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?"),
+        re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
         "commas between thousands",
         "write 1234 for 1,234",
     ),
     (re.compile(r"[+-]?\d*,\d+"), "decimal commas", "write 2.5 for 2,5"),
     (re.compile(r"[+-]?[\d.,]+ ?[%€$£]|[€$£] ?[+-]?[\d.,]+"), "a unit", "write the number alone"),
+    (
+        re.compile(r"[+-]?[\d.,]*\d ?(?!(?:st|nd|rd|th)\Z)([^\W\d_]+)"),  # a group: one unit
+        "a unit",
+        "write the number alone",
+    ),
 )
 
 
@@ -69,7 +79,7 @@ class InferredSchema:
       own_values: by field, why shares of its values tell nothing: most have one row each.
       missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
-      header: why the columns' names are taken for values; empty: they are not.
+      odd_lines: why lines of the file are taken for what they are not read as.
     """
 
     schema: Schema
@@ -79,7 +89,7 @@ class InferredSchema:
     own_values: Mapping[str, str]
     missing: Mapping[str, Mapping[str, int]]
     column_types: Mapping[str, str]
-    header: str
+    odd_lines: Sequence[str]
 
 
 class Summarized(Protocol):
@@ -108,6 +118,11 @@ class Summarized(Protocol):
     @property
     def has_header_line(self) -> bool:
         """True if the names are the first line of a text file, which may lack them."""
+        ...
+
+    @property
+    def empty_rows(self) -> int:
+        """Number of rows of a text file of several columns whose cells are all empty."""
         ...
 
     def cells(self, counted: Collection[str]) -> Mapping[str, ColumnCells]:
@@ -164,7 +179,7 @@ def infer(
         },
         missing=missing,
         column_types=column_types,
-        header=_header_doubt(people, columns),
+        odd_lines=_odd_lines(people, columns),
     )
 
 
@@ -175,12 +190,33 @@ def with_header_doubt(problem: str, people: Summarized) -> str:
     return "; ".join(filter(None, (problem, _header_doubt(people, people.cells(())))))
 
 
+def _odd_lines(people: Summarized, columns: Mapping[str, ColumnCells]) -> list[str]:
+    """Return why lines are taken for others: the first for values, the last for totals."""
+    name, empty = Path(people.path).name, people.empty_rows
+    lines = [_header_doubt(people, columns)]
+    if any(map(_ends_with_total, columns.values())):
+        lines.append(f"the last row of {name} looks like totals, and counts as a user: delete it")
+    if empty:
+        told = "has no value and counts as a user: delete it, unless it is a user's"
+        if empty > 1:
+            told = "have no value and count as users: delete those that are no user's"
+        lines.append(f"{counted(empty, 'row')} of {name} {told}")
+    return [line for line in lines if line]
+
+
+def _ends_with_total(cells: ColumnCells) -> bool:
+    if not isinstance(cells, TextCells):
+        return False
+    found = [text for text in cells.counts if text.casefold().rstrip(":") in _TOTALS]
+    return [cells.counts[text] for text in found] == [1] and cells.first(found) == cells.rows
+
+
 def _header_doubt(people: Summarized, columns: Mapping[str, ColumnCells]) -> str:
     """Return why the names of columns are taken for values; empty: they are not."""
-    # Over a column of numbers each name is one, most of them between its ends, and they are not in
-    # equal steps, as years and pandas' own names are; without such a column each name is a value of
-    # its column. A name is a text that no row has, where few rows have a text of their own, and one
-    # among numbers: of files that were joined with their lines of names.
+    # Over a column of numbers each name is one, most of them between its ends, and they are neither
+    # years nor a count of the columns; without such a column each name is a value of its column. A
+    # name is a text that no row has, where few rows have a text of their own, and one among
+    # numbers: of files that were joined with their lines of names.
     numbers: list[tuple[Fraction, NumberEnds]] = []
     values = []
     if not people.has_header_line:
@@ -198,19 +234,32 @@ def _header_doubt(people: Summarized, columns: Mapping[str, ColumnCells]) -> str
             return ""
         else:
             numbers.append((Fraction(*ratio), ends))
-    within = sum(ends.low <= number <= ends.high for number, ends in numbers)
+    within = sum(
+        ends.low <= number <= ends.high and not _is_year(number, ends) for number, ends in numbers
+    )
     if numbers:
-        steps = _in_equal_steps([number for number, _ in numbers])
-        is_like = 2 * within > len(numbers) and not steps
+        is_count = _is_count([number for number, _ in numbers])
+        is_like = 2 * within > len(numbers) and not is_count
     else:
         is_like = bool(values) and all(values)
     return f"the first line of {Path(people.path).name} {LIKE_VALUES}" if is_like else ""
 
 
-def _in_equal_steps(numbers: Sequence[Fraction]) -> bool:
-    """Return whether numbers rise or fall by equal steps; two of them do by 1."""
+def _is_year(number: Fraction, ends: NumberEnds) -> bool:
+    """Return whether a number is a year, and the column below it is not one of years."""
+    are_years = _YEARS[0] <= ends.low <= ends.high <= _YEARS[-1]
+    return number.denominator == 1 and int(number) in _YEARS and not are_years
+
+
+def _is_count(numbers: Sequence[Fraction]) -> bool:
+    """Return whether numbers count columns: by equal steps, or as items with some left out."""
+    # Two of them do by 1, as pandas' own names. Of items at most every second is left out.
     steps = {after - before for before, after in pairwise(numbers)}
-    return len(steps) == 1 and (len(numbers) > 2 or steps <= {-1, 1})
+    if len(steps) == 1:
+        return len(numbers) > 2 or steps <= {-1, 1}
+    are_whole = all(number.denominator == 1 for number in numbers)
+    is_long = len(numbers) >= _ITEMS and numbers[-1] - numbers[0] < 2 * len(numbers)
+    return are_whole and is_long and min(steps) > 0
 
 
 def _has_own_values(cells: ColumnCells) -> bool:
@@ -413,10 +462,24 @@ def _described(kind: Field, cells: ColumnCells) -> str:
         case Label():
             return "the label to be predicted"
         case Category():
-            return f"{len(kind.labels):,} different texts, no numbers"
+            return _texts_described(kind, cells)
         case Bit():
             return "truth values"
     return "numbers; --categories makes them labels, or a schema (--schema FILE.toml)"
+
+
+def _texts_described(kind: Category, cells: ColumnCells) -> str:
+    """Describe a column of labels: their number, and what those are that are no numbers."""
+    texts = {text for text in kind.labels if exact_ratio(text) is None} - {NOTHING}
+    labels = len({*kind.labels} - {NOTHING})  # of a frame's declared ones, no row may have some
+    if not texts:
+        return f"{labels:,} different numbers, read as labels"
+    if len(texts) == labels or not isinstance(cells, TextCells):
+        return f"{labels:,} different texts, no numbers"
+    told = f"{labels:,} different texts, {len(texts):,} of them no numbers"
+    if 2 * len(texts) >= labels or not texts & cells.counts.keys():
+        return told
+    return f"{told}, the first in row {cells.first(texts):,}: {_EMPTY}"
 
 
 def _why_not(cells: ColumnCells) -> str:
@@ -457,13 +520,17 @@ def _not_numbers(cells: ColumnCells) -> str | None:
 
     told = []
     for pattern, form, instead in _FORMS:
-        written = {text for text in texts if pattern.fullmatch(text)}
-        if _mostly_numbers(counts, texts, written):
+        found = [match for text in texts if (match := pattern.fullmatch(text))]
+        written = {match.string for match in found}
+        is_one = len({match.groups() for match in found}) == 1
+        if is_one and _mostly_numbers(counts, texts, written):
             told.append(f"numbers with {form} {where(written)}: {instead}")
             texts -= written
             break
     if texts and (told or sum(counts[text] for text in texts) <= (1 - _MOSTLY) * counts.total()):
-        told.append(f"no number {where(texts)}: leave a cell empty where there is none")
+        is_line = cells.first(texts) == sum(counts[text] for text in texts) == 1
+        line = ", and delete the row if it is a second line of names" if is_line else ""
+        told.append(f"no number {where(texts)}: {_EMPTY}{line}")
     return "; ".join(told) or None
 
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 """Characters between cells, and their names."""
 
+_MOST_ROWS = Fraction(9, 10)  # share of rows of a length that the line of names should have
 _HEAD = 1 << 16  # bytes that are looked at: the header line, and more
 _BOMS = (b"\xff\xfe", b"\xfe\xff")
 _OTHERS = (
@@ -113,13 +114,32 @@ def _check_header(path: Path, lines: list[bytes], delimiter: str) -> None:
                 f" {counts[likely]:,} {DELIMITERS[likely]} in the header line: looks like"
                 f" {DELIMITERS[likely]}, try --delimiter {shown}"
             )
-        times = Counter(map(str.strip, header.split(delimiter)))
-        twice = [name for name, count in times.items() if count > 1 and exact_ratio(name)]
-        if twice:
-            raise InvalidRecord(
-                f"{path}: expected distinct column names, got {twice[0]!r:.80} twice; the first"
-                f" line {LIKE_VALUES}"
-            )
+        _check_distinct(path, line.decode(), delimiter)
+
+
+def _check_distinct(path: Path, line: str, delimiter: str) -> None:
+    """Refuse a first line in which a number stands twice, or several names are missing."""
+    try:
+        cells, *_ = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
+    except csv.Error:
+        return  # the reader of the records has the error
+    if line.count('"') % 2:  # the last name goes on in the next line
+        cells.pop()
+    times = Counter(map(str.strip, cells))
+    twice = [name for name, count in times.items() if count > 1 and exact_ratio(name)]
+    if twice:
+        raise InvalidRecord(
+            f"{path}: expected distinct column names, got {twice[0]!r:.80} twice; the first line"
+            f" {LIKE_VALUES}"
+        )
+    if times[""] > 1:
+        raise InvalidRecord(
+            f"{path}: expected a name of each column in the first line, got {times['']:,} columns"
+            f" without one: {_NAME_ALL}"
+        )
+
+
+_NAME_ALL = "name each column, and delete lines above the names, such as a title"
 
 
 _CONVERT = (
@@ -158,15 +178,29 @@ def read_file(path: Path, delimiter: str = ",", rows: RowCollector | None = None
     for problem in people.malformed.values():
         more = len(people.malformed) - 1
         others = f"; {more:,} more rows are malformed" if more else ""
-        raise InvalidRecord(f"{path}: {problem}{remedy(problem, delimiter)}{others}")
+        help_ = f": {_NAME_ALL}" if _has_few_names(people) else remedy(problem, delimiter)
+        raise InvalidRecord(f"{path}: {problem}{help_}{others}")
     return people
+
+
+def _has_few_names(people: Table) -> bool:
+    """Return whether nearly all rows have one number of cells, and the line of names few."""
+    problems = Counter(problem.partition(": ")[2] for problem in people.malformed.values())
+    problem, rows = problems.most_common(1)[0]
+    got = re.fullmatch(r"expected \d+ cells?, got (\d+)", problem)
+    if got is None or rows < _MOST_ROWS * len(people.rows):
+        return False
+    more = int(got[1]) - len(people.names)
+    return more > 1 or (more == 1 and len(people.names) == 1)  # one more: a decimal comma, too
 
 
 def read_csv_columns(path: Path, delimiter: str = ",") -> TextColumns:
     """Read the records of a CSV file by columns; records and errors are those of `read_file`."""
     check_format(path, delimiter)
     found = _by_pyarrow(path, delimiter)
-    return TextColumns.of(read_file(path, delimiter, CellRows())) if found is None else found
+    if found is not None:
+        return found
+    return TextColumns.of(read_file(path, delimiter, CellRows()), has_header_line=True)
 
 
 def _by_pyarrow(path: Path, delimiter: str) -> TextColumns | None:
@@ -206,7 +240,8 @@ def _by_pyarrow(path: Path, delimiter: str) -> TextColumns | None:
         return None
     if not table.num_rows or max(map(_longest, table.columns)) > MAX_CELL_CHARACTERS:
         return None
-    return TextColumns(path, header, table.num_rows, partial(_column, path, table))
+    column = partial(_column, path, table)
+    return TextColumns(path, header, table.num_rows, column, has_header_line=True)
 
 
 def _header(line: bytes, delimiter: str) -> tuple[str, ...] | None:

@@ -38,6 +38,7 @@ class TextColumns:
       written: names of the columns as the source has them.
       rows: number of rows.
       column: returns a column by its place; it is called once for a column that is used.
+      has_header_line: the names are the first line of a text file.
     """
 
     def __init__(
@@ -46,20 +47,26 @@ class TextColumns:
         written: tuple[str, ...],
         rows: int,
         column: Callable[[int], TextBlock],
+        *,
+        has_header_line: bool = False,
     ) -> None:
         self.path = path
         self.written = written
         self.names = field_names(path, written)
+        self.has_header_line = has_header_line
         self._rows = rows
         self._read = column
         self._columns: dict[int, TextBlock] = {}
 
     @classmethod
-    def of(cls, table: Table) -> TextColumns:
+    def of(cls, table: Table, *, has_header_line: bool = False) -> TextColumns:
         """Return the columns of a table, whose rows are not kept."""
         rows = table.rows if isinstance(table.rows, CellRows) else CellRows(table.rows)
         columns = rows.columns()
-        return cls(table.path, table.written, len(table.rows), columns.__getitem__)
+        column = columns.__getitem__
+        return cls(
+            table.path, table.written, len(table.rows), column, has_header_line=has_header_line
+        )
 
     def __len__(self) -> int:
         return self._rows
@@ -70,9 +77,19 @@ class TextColumns:
         return {}
 
     @property
-    def has_header_line(self) -> bool:
-        """Return True: a Parquet file's rows are not made into columns of texts."""
-        return True
+    def empty_rows(self) -> int:
+        """Return the number of rows of a text file of several columns without any value."""
+        if not self.has_header_line or len(self.names) < 2:
+            return 0
+        rows: NDArray[np.intp] | slice = slice(None)
+        for place in range(len(self.names)):
+            block = self.column(place)
+            is_empty = np.array([cell in ("", None) for cell in block.cells])
+            found = np.flatnonzero(is_empty[block.places[rows]])
+            rows = found if isinstance(rows, slice) else rows[found]
+            if not len(rows):
+                return 0
+        return len(rows)
 
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:
         """Count every column's cells."""
@@ -233,7 +250,7 @@ class ColumnNotes:
       missing: by field, the number of rows by text that was read as no value.
       categories: columns' own names by field, of categories.
       numbers: the same of all other fields.
-      header: why the columns' names are taken for values; empty: they are not.
+      odd_lines: why lines of the file are taken for what they are not read as.
     """
 
     renamed: Sequence[str] = ()
@@ -244,14 +261,14 @@ class ColumnNotes:
     missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     categories: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, str] = field(default_factory=dict)
-    header: str = ""
+    odd_lines: Sequence[str] = ()
 
     def about(self, fields: Collection[str], schema: Schema) -> list[str]:
         """Return the notes on some fields; those on all fields name what was left out, too."""
         left_out = self.left_out if {*fields} >= {*schema.fields} else ()
         doubts = [line for name, line in self.doubts.items() if name in fields]
         return [
-            *filter(None, (self.header,)),
+            *self.odd_lines,
             *_summarized(left_out, f"{len(left_out)} columns are left out"),
             *_summarized(doubts, f"{len(doubts)} columns that look like numbers are of texts"),
             *self._read_as(fields),
@@ -263,7 +280,7 @@ class ColumnNotes:
     def remarks(self) -> list[str]:
         """Notes on all fields, a line each."""
         return [
-            *filter(None, (self.header,)),
+            *self.odd_lines,
             *self.doubts.values(),
             *self._missing_texts(self.missing),
         ]
@@ -512,7 +529,7 @@ def _inferred(
         found.missing,
         categories={name: own[name] for name in schema.fields if name in labelled},
         numbers={name: own[name] for name in schema.fields if name not in labelled},
-        header=found.header,
+        odd_lines=found.odd_lines,
     )
     return TableRecords(
         Path(people.path).stem,

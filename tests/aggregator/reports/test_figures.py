@@ -49,3 +49,23 @@ def test_a_rate_of_bytes_has_both_units() -> None:
 def test_what_is_rounded_to_zero_has_no_sign() -> None:
     (text,) = estimate_texts([EstimateRow("", -0.0003, -0.03, 0.2)], (-0.0004,), shares=False)
     assert (text.estimate, text.truth, text.low, text.high) == ("0.00", "0.00", "-0.03", "0.20")
+
+
+@pytest.mark.parametrize(
+    ("truth", "shares", "is_asymmetric"),
+    [
+        (5.6, False, True),  # 9.4 less 4.3 is 5.1
+        (5.9, False, False),
+        (4.9, False, False),  # neither the interval nor the half width reaches it
+        (13.8, False, False),
+        (0.056, True, True),
+        (0.059, True, False),
+    ],
+)
+def test_an_interval_that_misses_the_truth_is_not_shown_by_a_half_width_that_reaches_it(
+    truth: float, shares: bool, is_asymmetric: bool
+) -> None:
+    unit = 0.01 if shares else 1.0
+    row = EstimateRow("may", 9.4 * unit, 5.86 * unit, 13.67 * unit)
+    (text,) = estimate_texts((row,), (truth,), shares=shares)
+    assert (text.half_width, text.is_asymmetric) == ("4.3", is_asymmetric)

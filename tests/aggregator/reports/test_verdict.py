@@ -261,6 +261,12 @@ TOLD = "The interval contains the true value with a confidence of 95 %"
             f"{TOLD}. The correlation differs from 0 (p <= 0.003). No asymptotic law is"
             " used: users were asked in waves.",
         ),
+        (
+            *(Null(CORRELATION, p_value=0.003, asymptotic=True, undetermined="few"), None, False),
+            UNIT,
+            f"{TOLD}. The correlation differs from 0 (p = 0.003, asymptotic). The interval is not"
+            " asymptotic: few.",
+        ),
     ],
 )
 def test_an_asymptotic_statement_says_so_and_what_it_would_find(

@@ -129,6 +129,33 @@ PROBLEMS: dict[str, str] = {
         " with a unit in 2,000 of 2,000 values, row 1 the first: write the number alone; 2,000"
         " different texts, at most 1,024"
     ),
+    "mean --data kilograms.csv --set column=age": (
+        "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
+        " age: numbers with a unit in 2,000 of 2,000 values, row 1 the first: write the number"
+        " alone"
+    ),
+    "mean --data classes.csv --set column=age": (
+        "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
+        " age: 4 different texts, no numbers"
+    ),
+    "mean --data dashes.csv --set column=age": (
+        "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
+        " age: 5 different texts, 1 of them no numbers, the first in row 1: leave a cell empty"
+        " where there is none"
+    ),
+    "mean --data titled.csv --set column=age": (
+        "titled.csv: line 2: expected 1 cell, got 5: name each column, and delete lines above the"
+        " names, such as a title; 2,000 more rows are malformed"
+    ),
+    "mean --data cells.csv --set column=age": (
+        "cells.csv: expected a name of each column in the first line, got 4 columns without one:"
+        " name each column, and delete lines above the names, such as a title"
+    ),
+    "mean --data second.csv --set column=age": (
+        "mean: column: expected a number or a bit, got 'age', a category; in the file, age: no"
+        " number in 1 of 2,001 values, row 1 the first: leave a cell empty where there is none, and"
+        " delete the row if it is a second line of names"
+    ),
     "mean --data infinite.csv --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: no number"
         " in 1 of 2,000 values, row 17 the first: leave a cell empty where there is none; 2,000"
@@ -243,6 +270,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "odd.csv": head.replace("income", "pay($)")
         + _rows(lambda i, m, a, s, x: f'{i},{m},{a},{s},"{x:,}"'),
         "units.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{x} €"),
+        "kilograms.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a} kg,{s},{x}"),
+        "classes.csv": head
+        + _rows(lambda i, m, a, s, x: f"{i},{m},{('1st', '2nd', '3rd', '4th')[i % 4]},{s},{x}"),
+        "dashes.csv": head
+        + _rows(lambda i, m, a, s, x: f"{i},{m},{('-', 1, 2, 3, 4)[i % 5]},{s},{x}"),
+        "titled.csv": "People\n" + plain,
+        "cells.csv": "People,,,,\n" + plain,
+        "second.csv": head + ",,years,,\n" + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},"),
         "infinite.csv": head
         + _rows(lambda i, m, a, s, x: f"{i},{m},{a},{s},{'infinity' if i == 16 else x}"),
         "unknown.csv": head

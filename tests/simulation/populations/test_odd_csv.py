@@ -58,6 +58,8 @@ def plain(name: str, content: bytes | str, *rows: str) -> Odd:
     return Odd(name, content, rows)
 
 
+NAME_ALL = "name each column, and delete lines above the names, such as a title"
+
 # A record is written with "|" between its cells.
 FILES = (
     plain("plain", "a,b\n1,2\n3,4\n", "a|b", "1|2", "3|4"),
@@ -138,7 +140,16 @@ FILES = (
     fails("header without a line end", "a,b", "expected at least one row, got none"),
     fails("duplicate headers", "a,b,a\n1,2,3\n", "expected distinct column names"),
     plain("names that would be one field", "a-b,a b\n1,2\n", "a-b|a b", "1|2"),
-    fails("two empty names", ",,x\n1,2,3\n", "expected distinct column names"),
+    fails("two empty names", ",,x\n1,2,3\n", f"got 2 columns without one: {NAME_ALL}"),
+    fails("two names of spaces", 'x, ,""\n1,2,3\n', f"got 2 columns without one: {NAME_ALL}"),
+    fails("a title in a cell", "Sales,,\na,b,c\n1,2,3\n", f"got 2 columns without one: {NAME_ALL}"),
+    fails("a title alone", "Sales\na,b\n1,2\n", f"line 2: expected 1 cell, got 2: {NAME_ALL}"),
+    fails(
+        "a short title", "Sales,2023\na,b,c,d\n1,2,3,4\n", f"expected 2 cells, got 4: {NAME_ALL}"
+    ),
+    fails("one decimal comma", "a,b\n1,5,2\n1,5,2\n", "got 3: write quotes around a cell"),
+    fails("quoted numbers", '"22","5","22"\n"1","2","3"\n', "got '22' twice; the first line looks"),
+    plain("an open quote in the names", '"a\n22",22\n1,2\n', "a\n22|22", "1|2"),
     fails("a short row", "a,b\n1,2\n3\n", "line 3: expected 2 cells, got 1"),
     fails("a long row", "a,b\n1,2\n3,4,5\n", "line 3: expected 2 cells, got 3"),
     fails("a decimal comma", "a,b\n1,5,2\n", "line 2: expected 2 cells, got 3"),

@@ -24,6 +24,7 @@ from askance_client.queries import (
     Schema,
 )
 from askance_client.queries.exact import exact_ratio
+from askance_client.records import Table
 from askance_simulation.experiments import named, simulate
 from askance_simulation.populations import Population
 from askance_simulation.populations.arrow_records import ArrowRecords, parquet_records
@@ -162,6 +163,9 @@ class TestFirstLine:
             ("low,yes", "high,no", "low,no", "high,yes"),
             ("5.1", "4.9", "6.2"),
             ("30,41", "28,29", "35,50"),
+            ("ann,1985", "bob,1979", "eve,1991"),  # a year among years
+            ("1,4,5,2", "4,2,5,1", "5,5,1,2", "1,1,4,4"),  # answers do not rise
+            ("3,9", "1,2", "4,12"),
             ("30,40,50.5", "28,29,51", "35,50,20"),
             ("eve,36,2.1", *CELLS * 4),
         ],
@@ -178,6 +182,9 @@ class TestFirstLine:
             ("0,1,2", "0,3,1", "1,0,5", "2,2,0"),  # as pandas numbers columns
             ("2000,2005,2010", "90,80,7", "9000,8000,7000", "950,8,900"),  # years
             ("2021,2020", "90,80", "9000,8000"),  # the last one first
+            ("country,2020", "ch,1900", "at,2050.5", "de,900"),  # one row per name
+            ("country,2001,2011,2020", "ch,90,80,7", "at,9000,8000,7000", "de,950,800,900"),
+            ("1,2,3,5", "4,2,5,1", "5,5,1,2", "1,1,4,4"),  # items of a survey, the fourth left out
             ("name,2020", *("ann,90", "bob,9000") * 20),  # a text that many rows would have
             ("name,age", *(*("ann,30", "bob,41") * 5, "name,age", "ann,35") * 2),  # two files
             ("school,smokes", "high,no", "low,no", "high,yes"),
@@ -186,6 +193,12 @@ class TestFirstLine:
     )
     def test_names_are_not(self, tmp_path: Path, lines: tuple[str, ...]) -> None:
         assert self.told(tmp_path, *lines) == []
+
+    def test_a_data_set_and_a_frame_have_no_first_line(self) -> None:
+        table = Table("people", ("36", "2.1"), ("_36", "_2_1"), [["30", "1.5"], ["41", "2.5"]])
+        assert not records_of(table).column_notes.odd_lines
+        with pytest.raises(InvalidRecord, match=r"expected a column 'age', got 36, 2[.]1$"):
+            records_of(table, schema=Schema("known", 1, age=Integer(0, 99)))
 
     def test_an_error_about_a_column_tells_it_with_a_schema_too(self, tmp_path: Path) -> None:
         path = written(tmp_path, "".join(f"{line}\n" for line in ("ann,36,2.1", *CELLS)))
@@ -211,6 +224,46 @@ class TestFirstLine:
         path = written(tmp_path, f"{names}\n{','.join('1' * 20_000)}\n")
         people = Population.from_csv(path, Schema("known", 1, _19999=Integer(0, 9)))
         assert rows(people) == [{"_19999": 1}]
+
+
+class TestOddLines:
+    """Rows that are no user's are told: totals at the end, and lines of empty cells."""
+
+    def told(self, folder: Path, lines: str) -> list[str]:
+        people = Population.from_csv(written(folder, lines))
+        return people.column_notes.about([], people.schema)
+
+    @pytest.mark.parametrize("total", ["Total,,3", "TOTAL:,x,3", ",Grand total,3"])
+    def test_a_last_row_of_totals(self, tmp_path: Path, total: str) -> None:
+        assert self.told(tmp_path, f"name,kind,n\nann,x,1\nbob,y,2\n{total}\n") == [
+            "the last row of people.csv looks like totals, and counts as a user: delete it"
+        ]
+
+    @pytest.mark.parametrize("row", ["total,x,1\nann,y,2", "sum,x,1\nsum,y,2", "totally,x,2"])
+    def test_a_value_is_no_total(self, tmp_path: Path, row: str) -> None:
+        assert self.told(tmp_path, f"name,kind,n\nbob,y,3\n{row}\n") == []
+
+    @pytest.mark.parametrize(
+        ("lines", "said"),
+        [
+            (
+                ",\n",
+                "1 row of people.csv has no value and counts as a user: delete it, unless it is a"
+                " user's",
+            ),
+            (
+                ",\n , \n,3\n,\n",
+                "3 rows of people.csv have no value and count as users: delete those that are no"
+                " user's",
+            ),
+        ],
+    )
+    def test_rows_of_empty_cells(self, tmp_path: Path, lines: str, said: str) -> None:
+        assert self.told(tmp_path, f"name,n\nann,1\n{lines}bob,2\n") == [said]
+
+    @pytest.mark.parametrize("lines", ['n\n1\n""\n2\n', "a,b\n1,2\nNA,NA\n3,4\n", "a,b\n1,\n,2\n"])
+    def test_a_missing_value_is_no_empty_row(self, tmp_path: Path, lines: str) -> None:
+        assert self.told(tmp_path, lines) == []
 
 
 class TestIdentifiers:

@@ -410,13 +410,14 @@ def _compared(schema: Schema, group: str, first: str | None, second: str | None)
     """Note which groups are compared, if there are more and the caller named no two of them."""
     cells = _cells(schema, group)
     values = [cell for cell in cells if cell != NOTHING]
-    if len(values) < 3 or (first and second):
+    if len(values) == len(cells) < 3 or (first and second):
         return ""
     one, two = _groups(cells, group, first, second)
-    return (
-        f"compared: {two} less {one}, two of the {len(values):,} values of {group}; name others by"
-        " --first and --second"
-    )
+    is_outside = len(values) < len(cells) and NOTHING not in (one, two)
+    outside = f"; users without a value of {group} are in neither group" if is_outside else ""
+    more = "" if len(values) < 3 else f", two of the {len(values):,} values of {group}"
+    help_ = "; name others by --first and --second" if more else ""
+    return f"compared: {two} less {one}{more}{help_}{outside}"
 
 
 @assess.register

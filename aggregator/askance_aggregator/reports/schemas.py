@@ -97,7 +97,8 @@ def toml_of(
         lines.append(f"{key} = {{ {parts} }}")
     lines += [f"# {printable(remark)}" for remark in remarks]
     lines += [
-        f"# {printable(name)} is left out: {printable(why)}" for name, why in left_out.items()
+        f"# {printable(name) or 'the column without a name'} is left out: {printable(why)}"
+        for name, why in left_out.items()
     ]
     return "\n".join(lines) + "\n"
 

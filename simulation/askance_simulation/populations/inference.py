@@ -31,6 +31,12 @@ _OWN = (
     " told from 0; ask about groups of values (a column made from it), or leave it out"
 )
 _EMPTY = "leave a cell empty where there is none"
+_OF_LISTS = (
+    "has lists of {} different values with {!r} between them: for the share of each value, make a"
+    " column of yes and no of it"
+)
+_LIST_MARKS = (";", "|", ",")
+_MOST_ITEMS = 64  # values that are listed; a text may have marks of its own
 LIKE_VALUES = (
     "looks like values, and was read as the columns' names: write a line of names above it"
 )
@@ -76,7 +82,8 @@ class InferredSchema:
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
       chosen: by column that the question asks about, as what it is read in place of what it is
         without that question.
-      own_values: by field, why shares of its values tell nothing: most have one row each.
+      tell_nothing: by field, why shares of its values tell little: most have one row each, or
+        are lists of other values.
       missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
       odd_lines: why lines of the file are taken for what they are not read as.
@@ -86,7 +93,7 @@ class InferredSchema:
     left_out: Mapping[str, str]
     doubts: Mapping[str, str]
     chosen: Mapping[str, str]
-    own_values: Mapping[str, str]
+    tell_nothing: Mapping[str, str]
     missing: Mapping[str, Mapping[str, int]]
     column_types: Mapping[str, str]
     odd_lines: Sequence[str]
@@ -172,10 +179,11 @@ def infer(
         left_out,
         read.doubts,
         {column: reading.why for column, reading in chosen.items()},
-        own_values={
-            column: _OWN.format(_distinct_text(cells), cells.total)
+        tell_nothing={
+            column: why
             for column, cells in columns.items()
-            if isinstance(schema.fields.get(column), Category | Bits) and _has_own_values(cells)
+            if isinstance(schema.fields.get(column), Category | Bits)
+            and (why := _tells_nothing(cells))
         },
         missing=missing,
         column_types=column_types,
@@ -262,8 +270,24 @@ def _is_count(numbers: Sequence[Fraction]) -> bool:
     return are_whole and is_long and min(steps) > 0
 
 
-def _has_own_values(cells: ColumnCells) -> bool:
-    return cells.total >= _ID_ROWS and cells.share >= _OWN_VALUES
+def _tells_nothing(cells: ColumnCells) -> str:
+    """Return why shares of a column's values tell little; empty: they do not."""
+    if cells.total >= _ID_ROWS and cells.share >= _OWN_VALUES:
+        return _OWN.format(_distinct_text(cells), cells.total)
+    if not isinstance(cells, TextCells):
+        return ""
+    for mark in _LIST_MARKS:
+        lists = [[part.strip() for part in text.split(mark)] for text in cells.counts]
+        parts = {part for several in lists for part in several} - {""}
+        lengths = {len(several) for several in lists}
+        is_shorter = 2 < len(parts) <= min(_MOST_ITEMS, cells.distinct - 1)
+        if (
+            is_shorter
+            and len(lengths) > 1
+            and 2 * sum(len(several) > 1 for several in lists) >= len(lists)
+        ):
+            return _OF_LISTS.format(len(parts), mark)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,8 +546,10 @@ def _not_numbers(cells: ColumnCells) -> str | None:
     for pattern, form, instead in _FORMS:
         found = [match for text in texts if (match := pattern.fullmatch(text))]
         written = {match.string for match in found}
-        is_one = len({match.groups() for match in found}) == 1
-        if is_one and _mostly_numbers(counts, texts, written):
+        units = {match.groups() for match in found}
+        few_others = sum(counts[text] for text in texts - written) <= (1 - _MOSTLY) * counts.total()
+        is_form = units == {()} or (len(units) == 1 and few_others)
+        if is_form and _mostly_numbers(counts, texts, written):
             told.append(f"numbers with {form} {where(written)}: {instead}")
             texts -= written
             break

@@ -323,9 +323,13 @@ def _summarized(lines: Sequence[str], summary: str) -> Sequence[str]:
     return lines if len(lines) < 2 else [f"{summary} (--verbose)"]
 
 
+def _column(name: str) -> str:
+    return f"the column {name}" if name else "the column without a name"
+
+
 def _columns_are(names: Sequence[str]) -> str:
     if len(names) == 1:
-        return f"the column {names[0]} is"
+        return f"{_column(names[0])} is"
     *some, last = names
     return f"the columns {', '.join(some)} and {last} are"
 
@@ -522,10 +526,10 @@ def _inferred(
     labelled = {name for name, kind in schema.fields.items() if isinstance(kind, Category)}
     columns = ColumnNotes(
         [f"the column {column!r} is the field {name}" for name, column in names.renamed.items()],
-        [f"the column {own[name]} is left out: {why}" for name, why in found.left_out.items()],
-        {name: f"the column {own[name]} is of texts: {why}" for name, why in found.doubts.items()},
+        [f"{_column(own[name])} is left out: {why}" for name, why in found.left_out.items()],
+        {name: f"{_column(own[name])} is of texts: {why}" for name, why in found.doubts.items()},
         found.chosen,
-        {name: f"the column {own[name]} {why}" for name, why in found.own_values.items()},
+        {name: f"{_column(own[name])} {why}" for name, why in found.tell_nothing.items()},
         found.missing,
         categories={name: own[name] for name in schema.fields if name in labelled},
         numbers={name: own[name] for name in schema.fields if name not in labelled},

@@ -138,6 +138,10 @@ PROBLEMS: dict[str, str] = {
         "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
         " age: 4 different texts, no numbers"
     ),
+    "mean --data spans.csv --set column=age": (
+        "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
+        " age: 4 different texts, no numbers"
+    ),
     "mean --data dashes.csv --set column=age": (
         "mean: column: expected a number or a bit, got 'age', a category (try income); in the file,"
         " age: 5 different texts, 1 of them no numbers, the first in row 1: leave a cell empty"
@@ -273,6 +277,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "kilograms.csv": head + _rows(lambda i, m, a, s, x: f"{i},{m},{a} kg,{s},{x}"),
         "classes.csv": head
         + _rows(lambda i, m, a, s, x: f"{i},{m},{('1st', '2nd', '3rd', '4th')[i % 4]},{s},{x}"),
+        "spans.csv": head
+        + _rows(lambda i, m, a, s, x: f"{i},{m},{('12y', '16y', '13-15y', '14y')[i % 4]},{s},{x}"),
         "dashes.csv": head
         + _rows(lambda i, m, a, s, x: f"{i},{m},{('-', 1, 2, 3, 4)[i % 5]},{s},{x}"),
         "titled.csv": "People\n" + plain,

@@ -225,7 +225,16 @@ def test_columns_of_a_file_that_no_setting_names_are_said_to_be_chosen(
 @pytest.mark.parametrize(
     ("settings", "note"),
     [
-        ({}, "compared: b less a, two of the 3 values of town; name others by --first and"),
+        (
+            {},
+            "compared: b less a, two of the 3 values of town; name others by --first and --second;"
+            " users without a value of town are in neither group",
+        ),
+        (
+            {"group": "kind"},
+            "compared: y less x; users without a value of kind are in neither group",
+        ),
+        ({"group": "kind", "first": "(missing)"}, "compared: x less (missing)"),
         ({"first": "c"}, "compared: b less c, two of the 3 values of town"),
         ({"first": "b"}, "compared: a less b, two of the 3 values of town"),
         ({"first": "a", "second": "c"}, None),
@@ -236,8 +245,11 @@ def test_groups_that_no_setting_names_are_said_to_be_compared(
     tmp_path: Path, settings: dict[str, str], note: str | None
 ) -> None:
     path = tmp_path / "people.csv"
-    rows = (f"{n % 50},{'fm'[n % 2]},{['', 'a', 'b', 'c'][n % 4]}\n" for n in range(300))
-    path.write_text("age,sex,town\n" + "".join(rows), encoding="utf-8")
+    rows = (
+        f"{n % 50},{'fm'[n % 2]},{['', 'a', 'b', 'c'][n % 4]},{['', 'x', 'y'][n % 3]}\n"
+        for n in range(300)
+    )
+    path.write_text("age,sex,town,kind\n" + "".join(rows), encoding="utf-8")
     settings = {"column": "age", "group": "town", **settings}
     made = named("difference", epsilon=4, data=path, settings=settings)
     people = ask.read(path)
@@ -248,3 +260,4 @@ def test_groups_that_no_setting_names_are_said_to_be_compared(
         shown = [one for one in result.notes if one.startswith("compared")]
         assert len(shown) == bool(note)
         assert not note or shown[0].startswith(note)
+        assert ("(missing)" in (note or "")) <= ("neither" not in "".join(shown))

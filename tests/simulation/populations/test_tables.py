@@ -233,6 +233,31 @@ class TestOddLines:
         people = Population.from_csv(written(folder, lines))
         return people.column_notes.about([], people.schema)
 
+    def test_a_column_without_a_name_is_called_so(self, tmp_path: Path) -> None:
+        lines = "".join(f"{row},{row % 7}\n" for row in range(60))
+        assert self.told(tmp_path, f",n\n{lines}") == []
+        people = Population.from_csv(written(tmp_path, f",n\n{lines}"))
+        (note,) = people.column_notes.left_out
+        assert note.startswith("the column without a name is left out: nearly all")
+
+    @pytest.mark.parametrize(
+        ("cells", "said"),
+        [
+            (
+                ("R;SQL;C", "R", "SQL; C", "C;R", "R;SQL"),
+                "the column a has lists of 3 different values with ';' between them: for the share"
+                " of each value, make a column of yes and no of it",
+            ),
+            (("x, y", "y, x", "x, z", "z, y"), ""),  # pairs
+            (("x;y", "z;w", "v", "u;t"), ""),  # as many values as texts
+            (("x", "y", "z", "w", "x;y"), ""),
+        ],
+    )
+    def test_lists_in_cells(self, tmp_path: Path, cells: tuple[str, ...], said: str) -> None:
+        lines = "".join(f'"{cell}",{number}\n' for number, cell in enumerate(cells * 9))
+        people = Population.from_csv(written(tmp_path, f"a,n\n{lines}"))
+        assert people.column_notes.about(["a"], people.schema) == ([said] if said else [])
+
     @pytest.mark.parametrize("total", ["Total,,3", "TOTAL:,x,3", ",Grand total,3"])
     def test_a_last_row_of_totals(self, tmp_path: Path, total: str) -> None:
         assert self.told(tmp_path, f"name,kind,n\nann,x,1\nbob,y,2\n{total}\n") == [

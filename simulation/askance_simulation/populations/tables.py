@@ -81,14 +81,13 @@ class TextColumns:
         """Return the number of rows of a text file of several columns without any value."""
         if not self.has_header_line or len(self.names) < 2:
             return 0
-        rows: NDArray[np.intp] | slice = slice(None)
+        rows = np.arange(len(self))
         for place in range(len(self.names)):
             block = self.column(place)
             is_empty = np.array([cell in ("", None) for cell in block.cells])
-            found = np.flatnonzero(is_empty[block.places[rows]])
-            rows = found if isinstance(rows, slice) else rows[found]
+            rows = rows[is_empty[block.places[rows]]]
             if not len(rows):
-                return 0
+                break
         return len(rows)
 
     def cells(self, counted: Collection[str]) -> dict[str, ColumnCells]:

@@ -156,9 +156,9 @@ PROBLEMS: dict[str, str] = {
         " name each column, and delete lines above the names, such as a title"
     ),
     "mean --data second.csv --set column=age": (
-        "mean: column: expected a number or a bit, got 'age', a category; in the file, age: no"
-        " number in 1 of 2,001 values, row 1 the first: leave a cell empty where there is none, and"
-        " delete the row if it is a second line of names"
+        "mean: column: expected a number or a bit, got 'age', a category, and no field is one; in"
+        " the file, age: no number in 1 of 2,001 values, row 1 the first: leave a cell empty where"
+        " there is none, and delete the row if it is a second line of names"
     ),
     "mean --data infinite.csv --set column=income": (
         "mean: column: expected one of the fields age, got 'income'; in the file, income: no number"

@@ -234,7 +234,7 @@ def test_columns_of_a_file_that_no_setting_names_are_said_to_be_chosen(
             {"group": "kind"},
             "compared: y less x; users without a value of kind are in neither group",
         ),
-        ({"group": "kind", "first": "(missing)"}, "compared: x less (missing)"),
+        ({"group": "kind", "first": "(missing)"}, "compared: y less (missing)"),
         ({"first": "c"}, "compared: b less c, two of the 3 values of town"),
         ({"first": "b"}, "compared: a less b, two of the 3 values of town"),
         ({"first": "a", "second": "c"}, None),

@@ -286,7 +286,9 @@ class TestOddLines:
     def test_rows_of_empty_cells(self, tmp_path: Path, lines: str, said: str) -> None:
         assert self.told(tmp_path, f"name,n\nann,1\n{lines}bob,2\n") == [said]
 
-    @pytest.mark.parametrize("lines", ['n\n1\n""\n2\n', "a,b\n1,2\nNA,NA\n3,4\n", "a,b\n1,\n,2\n"])
+    @pytest.mark.parametrize(
+        "lines", ['n\n1\n""\n2\n', "a,b\n1,2\nNA,NA\n3,4\n", "a,b\n1,\n,2\n3,4\n"]
+    )
     def test_a_missing_value_is_no_empty_row(self, tmp_path: Path, lines: str) -> None:
         assert self.told(tmp_path, lines) == []
 

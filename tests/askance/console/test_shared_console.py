@@ -417,6 +417,18 @@ def test_a_token_that_ends_is_renewed_or_ends_the_session(shared: SharedConsole)
     shared.clock.now = 1_800_000_000
 
 
+def test_a_token_of_another_person_renews_no_session(shared: SharedConsole) -> None:
+    """An issuer that mixes up its refresh tokens gives nobody another one's rights."""
+    shared.issuer.refreshes = True
+    vera, others = shared.browser("vera"), dict(shared.issuer.refresh)
+    assert vera.get("/audit").status == 403
+    shared.issuer.refresh.update(dict.fromkeys(others, "root"))
+    shared.clock.now += 290
+    assert vera.get("/audit").status != 200
+    assert vera.get("/studies").headers["location"] == "/login"
+    shared.clock.now = 1_800_000_000
+
+
 def test_a_role_that_is_withdrawn_ends_with_the_token(shared: SharedConsole) -> None:
     shared.issuer.refreshes = True
     root = shared.browser("root")

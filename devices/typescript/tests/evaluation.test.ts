@@ -24,7 +24,7 @@ import { SignedStudySchema } from "../src/protos/askance_protos/v1/study_pb.js";
 import type { Coins } from "../src/randomizers/index.js";
 import { type StartThread, TimedEvaluation } from "../src/service/evaluation.js";
 import { type Clock, systemClock } from "../src/service/observable.js";
-import { serve, type Task } from "../src/service/record_worker.js";
+import { type Done, serve, type Task } from "../src/service/record_worker.js";
 import { MemoryStorage } from "./memory_storage.js";
 
 // The first script of the kit asks for the bit `smoker` by a table of two levels: symbol 1 for 1
@@ -359,6 +359,23 @@ test("windows begin for two grids, then none until all are over and a quarter is
   // The window of 1800 is over at 2550; until 2800 what is owed is sent. Slots of 1 ms follow.
   assert.deepEqual(begun, [0, 300, 600, 900, 1200, 1500, 1800, 2800, 2801, 2802, 3000]);
 });
+
+for (const kind of ["draw", "stand-ins"] as const) {
+  test(`a thread forgets the coins of what it has drawn: ${kind}`, async () => {
+    const told: Done[] = [];
+    let give!: (task: Task) => void;
+    serve({ postMessage: (done) => void told.push(done as Done), listen: (handle) => void (give = handle) });
+    const words = new BigUint64Array(1);
+    give({ kind: "take", id: 1, items: [{ digest: "00", payload, study: study.study, words }] });
+    give({ kind, id: 1 });
+    give({ kind, id: 1 });
+    while (told.length < 3) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const drawn = told.map((done) => (done.kind === "symbols" ? [...done.symbols.keys()] : done.kind));
+    assert.deepEqual(drawn, ["ready", ["00"], []]);
+  });
+}
 
 test("work that fails ends its thread, by an error that names nothing of it", async () => {
   const thrown: (() => void)[] = [];

@@ -484,7 +484,7 @@ def test_a_copy_that_is_not_equal_is_refused(
 def test_a_target_that_would_give_an_ordinal_twice_is_refused(
     full: SqliteLocation, new_database: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How many were given is not in a copied table, and no digest has it."""
+    """The number of ordinals is in no copied table, so that no digest has it."""
     from askance_aggregator.store.postgresql.moves import PostgresqlEnd
 
     with closing(full.open()) as store:

@@ -418,7 +418,7 @@ def test_a_token_that_ends_is_renewed_or_ends_the_session(shared: SharedConsole)
 
 
 def test_a_token_of_another_person_renews_no_session(shared: SharedConsole) -> None:
-    """An issuer that mixes up its refresh tokens gives nobody another one's rights."""
+    """An issuer that mixes up its refresh tokens passes on no rights."""
     shared.issuer.refreshes = True
     vera, others = shared.browser("vera"), dict(shared.issuer.refresh)
     assert vera.get("/audit").status == 403

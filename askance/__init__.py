@@ -15,12 +15,14 @@
 Examples of this interface assume `import askance as ask` and `import numpy as np`; the tests run
 them.
 
-Importing this package imports nothing else: a name is imported from its module when it is first
-used. No public callable shares a submodule's name, because importing the submodule replaces it.
+Importing this package imports nothing else: a name is imported when it is first used, from the
+module that the imports below state for type checkers. No public callable shares a submodule's name,
+because importing the submodule replaces it.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -246,136 +248,31 @@ __all__ = [
     "where",
 ]
 
-_SUBMODULES = ("learners",)
-_NAMES = {
-    "askance.budgets": ("Budget", "budget"),
-    "askance.operations": (
-        "amplification",
-        "audit",
-        "catalogue",
-        "connect",
-        "demo",
-        "new_analyst_key",
-        "plan",
-        "read",
-        "study_from_toml",
-        "verify_export",
-    ),
-    "askance_aggregator.families": (
-        "best_for",
-        "hypercube_response",
-        "k_ary_response",
-        "linear_hashing",
-        "random_codebook",
-        "randomized_response",
-        "subset_selection",
-    ),
-    "askance_aggregator.learners": (
-        "Adaptive",
-        "Allocation",
-        "Answer",
-        "Answers",
-        "Batch",
-        "Learner",
-        "Learning",
-        "NonAdaptive",
-        "Question",
-        "adaptive",
-        "non_adaptive",
-    ),
-    "askance_aggregator.oracles": (
-        "CentralOracle",
-        "CentreOracle",
-        "CheckedOracle",
-        "ClassificationNoiseOracle",
-        "EmpiricalOracle",
-        "ExactOracle",
-        "LazyOracle",
-        "Oracle",
-        "RandomSignOracle",
-        "WrongSideOracle",
-        "learn",
-        "learn_under_noise",
-    ),
-    "askance_aggregator.planning": ("StudyPlan",),
-    "askance_aggregator.queries": (
-        "absolute",
-        "among_present",
-        "bucketize",
-        "category",
-        "clip",
-        "cross",
-        "dot",
-        "first",
-        "index_of",
-        "maximum",
-        "merge_disjoint",
-        "minimum",
-        "parity",
-        "predicate",
-        "real",
-        "round_to",
-        "sigmoid",
-        "signed",
-        "vector",
-        "where",
-    ),
-    "askance_aggregator.reports.schemas": ("Schema",),
-    "askance_aggregator.sampling": ("SystemWords",),
-    "askance_aggregator.studies.study": ("Study",),
-    "askance_client.errors": (
-        "AskanceError",
-        "InvalidAnswer",
-        "InvalidParameter",
-        "InvalidQuery",
-        "InvalidRecord",
-        "PlanExceeded",
-        "PlanRefused",
-    ),
-    "askance_client.queries": (
-        "Bit",
-        "Bits",
-        "Category",
-        "Expression",
-        "Integer",
-        "Label",
-        "Query",
-        "Real",
-        "constant",
-    ),
-    "askance_client.randomizers": ("Channel",),
-    "askance_client.version": ("__version__",),
-    "askance_papers.interface": ("curate", "reproduce"),
-    "askance_simulation.disturbances": (
-        "Faults",
-        "Misbehaviour",
-    ),
-    "askance_simulation.experiments": (
-        "Named",
-        "Simulation",
-        "Sweep",
-        "Trial",
-        "local_oracle",
-        "named",
-        "run_trial",
-        "simulate",
-        "sweep",
-        "verify",
-    ),
-    "askance_simulation.plots": ("epsilon_curve",),
-    "askance_simulation.populations": ("Population",),
-    "askance_simulation.randomness": ("Seed",),
-}
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+@cache
+def _modules() -> dict[str, str]:
+    """Return the module of each public name, by the imports that type checkers read."""
+    import ast
+    from pathlib import Path
+
+    source = Path(__file__).read_text("utf-8")
+    (read_by_checkers,) = (node for node in ast.parse(source).body if isinstance(node, ast.If))
+    return {
+        alias.name: str(node.module)
+        for node in read_by_checkers.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
-    if name in _SUBMODULES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _MODULES:
+    module = _modules().get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_MODULES[name]), name)
+    if module == __name__:  # a submodule
+        return import_module(f"{__name__}.{name}")
+    value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value
 

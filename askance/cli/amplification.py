@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from askance.cli.arguments import count, required
-from askance.cli.output import print_json, print_report
+from askance.cli.output import print_result
 from askance.cli.progress import working
 from askance_aggregator.reports.report import CommandReport, Grid
 
@@ -73,21 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
         "lower": ends.lower,
         "upper": ends.upper,
     }
-    if arguments.json:
-        print_json(result)
-        return 0
     rows = Grid()
     rows.add_row("  towards the aggregator", f"at most {local:.9g}")
     rows.add_row(
         "  towards readers of the tally",
         f"at most {most_text(ends.upper)}, at least {least_text(ends.lower)}",
     )
-    print_report(
-        CommandReport(
-            f"{arguments.randomizer}, epsilon {local:.9g}, {arguments.answers:,} honest answers,"
-            f" delta {delta:g}",
-            [rows],
-        ),
-        verbose=False,
+    title = (
+        f"{arguments.randomizer}, epsilon {local:.9g}, {arguments.answers:,} honest answers,"
+        f" delta {delta:g}"
     )
-    return 0
+    return print_result(arguments, result, lambda: CommandReport(title, [rows]))

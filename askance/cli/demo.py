@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_text, count, seed
-from askance.cli.output import print_json, print_report
+from askance.cli.output import print_result
 from askance.cli.progress import progress
 from askance_aggregator.reports.outcomes import cost_line
 from askance_aggregator.reports.report import CommandReport, Grid
@@ -59,10 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     story = _story(trial)
     if not story["success"]:
         story["failure"] = {"reason": "wrong", "message": "the hypothesis is not the target"}
-    if arguments.json:
-        print_json(story)
-    else:
-        print_report(_report(story, arguments.d), verbose=arguments.verbose)
+    print_result(arguments, story, lambda: _report(story, arguments.d))
     return 0 if story["success"] else 1
 
 

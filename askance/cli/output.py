@@ -115,12 +115,24 @@ def print_json(result: dict[str, Any]) -> None:
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
 
 
-def print_answer(arguments: argparse.Namespace, content: dict[str, Any], *lines: str) -> None:
-    """Print a command's one JSON object, or its lines of text, as the command line asks."""
+def print_answer(arguments: argparse.Namespace, content: dict[str, Any], *lines: str) -> int:
+    """Print a command's one JSON object, or its lines of text, as asked; return the exit code 0."""
     if arguments.json:
         print_json(content)
     else:
         print(*lines, sep="\n")
+    return 0
+
+
+def print_result(
+    arguments: argparse.Namespace, content: dict[str, Any], report: Callable[[], CommandReport]
+) -> int:
+    """Print a command's one JSON object, or its report, as asked; return the exit code 0."""
+    if arguments.json:
+        print_json(content)
+    else:
+        print_report(report(), verbose=getattr(arguments, "verbose", False))
+    return 0
 
 
 def screen() -> Console:

@@ -19,7 +19,7 @@ from askance.cli.arguments import (
     seed,
 )
 from askance.cli.epochs import add_csv, check_series_options, print_series, simulated_series
-from askance.cli.output import Failure, fail, plotted, print_json, print_report, written
+from askance.cli.output import Failure, fail, plotted, print_json, print_result, written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import progress
 from askance_aggregator.reports.outcomes import simulation_report
@@ -217,13 +217,12 @@ def run(arguments: argparse.Namespace) -> int:
         told = result.to_json()
     unwritten = written(arguments.out, result.write)
     refused = plotted(arguments.plot, lambda: result.picture(arguments.picture))
-    if arguments.json:
-        print_json(told)
-    else:
-        report = simulation_report(
-            told, result.presentation, every=arguments.all, verbose=arguments.verbose
-        )
-        print_report(report, verbose=arguments.verbose)
+    every, verbose = arguments.all, arguments.verbose
+    print_result(
+        arguments,
+        told,
+        lambda: simulation_report(told, result.presentation, every=every, verbose=verbose),
+    )
     failure = unwritten or refused
     return 0 if failure is None else fail(failure, as_json=False)
 

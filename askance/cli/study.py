@@ -62,16 +62,12 @@ def _templates(arguments: argparse.Namespace) -> int:
     from askance_aggregator.analyst.templates import list_templates
 
     found = list_templates()
-    if arguments.json:
-        rows = [
-            {"template": one.name, "summary": one.summary, "settings": list(one.settings)}
-            for one in found
-        ]
-        output.print_json({"templates": rows})
-        return 0
-    for one in found:
-        print(f"{one.name:<17} {one.summary}")
-    return 0
+    rows = [
+        {"template": one.name, "summary": one.summary, "settings": list(one.settings)}
+        for one in found
+    ]
+    lines = (f"{one.name:<17} {one.summary}" for one in found)
+    return output.print_answer(arguments, {"templates": rows}, *lines)
 
 
 def _new(arguments: argparse.Namespace) -> int:
@@ -106,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     def add(name: str, summary: str, run_command: Callable[..., int]) -> argparse.ArgumentParser:
         description = f"{summary[0].upper()}{summary[1:]}."
-        return add_command(commands, name, run_command, summary=summary, description=description)
+        return add_command(commands, name, run_command, summary, description)
 
     submit = add("submit", "sign a study and submit it", _submit)
     submission.add_study(submit)
@@ -290,8 +286,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         **({"tags": sorted(definition.tags)} if definition.tags else {}),
         **({"reason": _AWAITING} if waits else {}),
     }
-    output.print_answer(arguments, submitted, opened)
-    return 0
+    return output.print_answer(arguments, submitted, opened)
 
 
 def _opened(handle: StudyHandle, definition: StudyDefinition, *, waits: bool) -> str:
@@ -368,24 +363,14 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> CommandReport:
 def _schemas(arguments: argparse.Namespace) -> int:
     with connected(arguments) as aggregator:
         found = aggregator.schemas()
-    if arguments.json:
-        rows = [
-            {
-                "name": one.name,
-                "version": one.version,
-                "registered": one.registered,
-                "toml": one.toml,
-            }
-            for one in found
-        ]
-        output.print_json({"schemas": rows})
-        return 0
-    if not found:
-        print("no schema: the operator has registered none, and there is no study")
+    names = ("name", "version", "registered", "toml")
+    content = {"schemas": [{name: getattr(one, name) for name in names} for one in found]}
+    lines = []
     for one in found:
         of = "registered by the operator" if one.registered else "of an earlier study"
-        print(f"# {of}\n{one.toml}")
-    return 0
+        lines.append(f"# {of}\n{one.toml}")
+    none = "no schema: the operator has registered none, and there is no study"
+    return output.print_answer(arguments, content, *(lines or [none]))
 
 
 def _time(unix_s: int) -> str | None:
@@ -572,13 +557,12 @@ def _approve(arguments: argparse.Namespace) -> int:
     terms = read_terms(signed.study)
     facts = {"learner": terms.learner, "analyst": signed.public_key.hex()}
     nats = terms.budget_nano_nats / NANO_NATS_PER_NAT
-    output.print_answer(
+    return output.print_answer(
         arguments,
         {"study": handle.id, "state": "open", "approved": True, **facts},
         f"study {handle.id} is approved, and begins: {printable(terms.learner)}, {nats:.9g} nats",
         f"purpose: {printable(terms.purpose) or 'none is stated'}",
     )
-    return 0
 
 
 def _refuse(arguments: argparse.Namespace) -> int:
@@ -603,8 +587,7 @@ def _still_open(state: StudyState, word: str) -> str:
 def _print_state(handle: StudyHandle, state: str, arguments: argparse.Namespace) -> int:
     """Print a study's state after it was changed."""
     content = {"study": handle.id, "state": state}
-    output.print_answer(arguments, content, f"study {handle.id} is {state}")
-    return 0
+    return output.print_answer(arguments, content, f"study {handle.id} is {state}")
 
 
 def _delete(arguments: argparse.Namespace) -> int:
@@ -616,32 +599,27 @@ def _delete(arguments: argparse.Namespace) -> int:
             handle.delete_reports()
     deleted = ["reports", "results", "transcripts"] if arguments.results else ["reports"]
     content = {"study": handle.id, "deleted": deleted}
-    output.print_answer(arguments, content, f"study {handle.id}: {', '.join(deleted)} deleted")
-    return 0
+    text = f"study {handle.id}: {', '.join(deleted)} deleted"
+    return output.print_answer(arguments, content, text)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     found = ask.verify_export(arguments.file, arguments.analyst, arguments.aggregator_key).to_json()
-    if arguments.json:
-        output.print_json(found)
-    else:
-        output.print_report(verification_report(found), verbose=arguments.verbose)
-    return 0
+    return output.print_result(arguments, found, lambda: verification_report(found))
 
 
 def _key(arguments: argparse.Namespace) -> int:
     import askance as ask
 
     public = ask.new_analyst_key(arguments.file)
-    output.print_answer(
+    return output.print_answer(
         arguments,
         {"file": str(arguments.file), "public_key": public},
         f"{arguments.file}: the private key; keep it to yourself",
         f"public key {public}",
     )
-    return 0
 
 
 def _followed(handle: StudyHandle, epoch: int | None = None) -> StudyResult:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_learner_name, count, learner_names, required, seed, setting
-from askance.cli.output import Failure, print_json, print_report
+from askance.cli.output import Failure, print_result
 from askance.cli.parameters import add_options, first_positional
 from askance_aggregator.names import names_of
 from askance_aggregator.reports.plans import plan_report
@@ -103,13 +103,10 @@ def definition_of(arguments: argparse.Namespace) -> StudyDefinition:
 
 def print_plan(study: Study, plan: dict[str, Any], arguments: argparse.Namespace) -> int:
     """Print the plan of a study that was not submitted, with columns' own names."""
-    if arguments.json:
-        print_json(plan)
-    else:
-        every, verbose = arguments.all, arguments.verbose
-        report = plan_report(study.learner.name, plan, every=every, verbose=verbose)
-        print_report(report, verbose=verbose)
-    return 0
+    every, verbose, name = arguments.all, arguments.verbose, study.learner.name
+    return print_result(
+        arguments, plan, lambda: plan_report(name, plan, every=every, verbose=verbose)
+    )
 
 
 def may_ask(definition: StudyDefinition) -> str:

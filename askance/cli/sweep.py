@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.arguments import add_people, add_workers, count, required, seed, setting, source
-from askance.cli.output import Failure, print_json, print_report, print_written
+from askance.cli.output import Failure, print_result, print_written
 from askance.cli.parameters import add_learner_parameters
 from askance.cli.progress import sweep_progress
 from askance_aggregator.reports.report import CommandReport, Grid
@@ -166,11 +166,7 @@ def run(arguments: argparse.Namespace) -> int:
     summary = found.summary()
     if arguments.plot is not None:
         found.plot(arguments.plot, arguments.x, arguments.y)
-    if arguments.json:
-        print_json(_result_json(found, summary))
-    else:
-        print_report(_report(found, summary), verbose=False)
-    return 0
+    return print_result(arguments, _result_json(found, summary), lambda: _report(found, summary))
 
 
 def values(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json, print_report
+from askance.cli.output import Failure, print_result
 from askance.cli.progress import counted_progress
 from askance_aggregator.reports.report import CommandReport, Grid
 from askance_aggregator.reports.texts import counted
@@ -59,11 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
             checks.append(check)
             show(1, f"{check.randomizer}, epsilon {check.nano_budget / 10**9:g}")
     violations = sum(not check.holds for check in checks)
-    if arguments.json:
-        print_json({"checked": [check.to_json() for check in checks], "violations": violations})
-    else:
-        rows = [check.to_json() for check in checks]
-        print_report(_check_report(rows, violations, every=arguments.all), verbose=False)
+    rows = [check.to_json() for check in checks]
+    print_result(
+        arguments,
+        {"checked": rows, "violations": violations},
+        lambda: _check_report(rows, violations, every=arguments.all),
+    )
     return 1 if violations else 0
 
 
@@ -80,10 +81,8 @@ def _audit(arguments: argparse.Namespace) -> int:
             rows.append(audit.to_json())
             show(reports, f"{rows[-1]['randomizer']}, epsilon {rows[-1]['epsilon']:g}")
     alarms = sum(len(audit.alarms) for audit in audits)
-    if arguments.json:
-        print_json({"audited": rows, "alarms": alarms})
-    else:
-        print_report(_audit_report(rows, alarms), verbose=False)
+    content = {"audited": rows, "alarms": alarms}
+    print_result(arguments, content, lambda: _audit_report(rows, alarms))
     return 1 if alarms else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 
-from askance.cli.output import print_json
+from askance.cli.output import print_answer
 
 NAME = "version"
 SUMMARY = "print the version"
@@ -27,8 +27,5 @@ def run(arguments: argparse.Namespace) -> int:
         "python": platform.python_version(),
         **{name: version(name) for name in ("grpcio", "protobuf", "numpy", "cryptography")},
     }
-    if arguments.json:
-        print_json(found)
-    else:
-        print(" ".join(f"{name} {number}" for name, number in found.items()))
-    return 0
+    text = " ".join(f"{name} {number}" for name, number in found.items())
+    return print_answer(arguments, found, text)

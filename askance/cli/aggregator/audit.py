@@ -13,10 +13,10 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configuration,
     configuration_of,
-    print_table,
+    table_lines,
 )
 from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer, print_json
 from askance_aggregator.reports.texts import counted
 from askance_client.printable import printable
 
@@ -43,9 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     audit = commands.add_parser("audit", help="show, export or verify the log", description=_LOGS)
     subcommands = audit.add_subparsers(dest="audit_command", metavar="COMMAND", required=True)
-    show = add_command(
-        subcommands, "show", _show, summary="print actions, oldest first", description=_SHOWS
-    )
+    show = add_command(subcommands, "show", _show, "print actions, oldest first", _SHOWS)
     show.add_argument(
         "--after", type=int, metavar="N", help="after entry number N (default: the last ones)"
     )
@@ -56,17 +54,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         subcommands,
         "export",
         _export,
-        summary="write the whole log to a file, an entry per line, and print its last digest",
-        description=_LOGS,
+        "write the whole log to a file, an entry per line, and print its last digest",
+        _LOGS,
     )
     export.add_argument("file", type=Path, metavar="FILE", help="the file to write, a new one")
-    verify = add_command(
-        subcommands,
-        "verify",
-        _verify,
-        summary="check the store's log, or a file that export wrote",
-        description=_VERIFIES,
-    )
+    what = "check the store's log, or a file that export wrote"
+    verify = add_command(subcommands, "verify", _verify, what, _VERIFIES)
     verify.add_argument("file", type=Path, nargs="?", metavar="FILE", help="an exported file")
     verify.add_argument(
         "--expect",
@@ -88,11 +81,8 @@ def _show(arguments: argparse.Namespace) -> int:
             print_json({"entries": [json.loads(entry.line) for entry in entries], "last": last})
             return 0
         rows = _actions(log, last, arguments.after, arguments.limit)
-    if rows:
-        heads = ("outcome", "time (UTC)", "action", "about", "changed", "caller", "from", "entry")
-        print_table(heads, [_row(entry) for entry in rows])
-    else:
-        print("no entries")
+    heads = ("outcome", "time (UTC)", "action", "about", "changed", "caller", "from", "entry")
+    print(*(table_lines(heads, map(_row, rows)) if rows else ["no entries"]), sep="\n")
     return 0
 
 
@@ -156,11 +146,8 @@ def _of_file(path: Path) -> Iterator[AuditEntry]:
 
 def _print_end(arguments: argparse.Namespace, last: AuditEntry | None) -> int:
     number, digest = (0, "") if last is None else (last.number, last.digest.hex())
-    if arguments.json:
-        print_json({"entries": number, "digest": digest})
-    else:
-        print(f"{counted(number, 'entry')}, digest {digest or 'none'}")
-    return 0
+    text = f"{counted(number, 'entry')}, digest {digest or 'none'}"
+    return print_answer(arguments, {"entries": number, "digest": digest}, text)
 
 
 def _row(entry: AuditEntry) -> tuple[str, ...]:

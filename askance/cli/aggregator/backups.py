@@ -16,7 +16,7 @@ from askance.cli.aggregator.common import (
     note_command,
     recorded_at,
 )
-from askance.cli.output import Failure, print_answer, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 
 _VERIFY = "verify"
@@ -29,20 +29,14 @@ _BACKS_UP = (
 
 def add_backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `backup`."""
-    backup = add_command(
-        commands,
-        "backup",
-        _run_backup,
-        summary="back up the store, or verify a backup",
-        description=_BACKS_UP,
-    )
+    what = "back up the store, or verify a backup"
+    backup = add_command(commands, "backup", _run_backup, what, _BACKS_UP, add_configured_store)
     backup.add_argument(
         "words",
         nargs="+",
         metavar="FILE",
         help="the new file to write; or the word verify and the file to read",
     )
-    add_configured_store(backup)
 
 
 def _run_backup(arguments: argparse.Namespace) -> int:
@@ -61,28 +55,30 @@ def _back_up(path: Path, arguments: argparse.Namespace) -> int:
     store = configuration_of(arguments).store
     with recorded_at(store, "backup", str(path)):
         written = back_up(store, path, system_now_s(), time.sleep)
-    print_manifest(path, written, arguments)
-    return 0
+    return print_manifest(path, written, arguments)
 
 
 def _verify(path: Path, arguments: argparse.Namespace) -> int:
     from askance_aggregator.store import check_backup
 
-    print_manifest(path, check_backup(path).to_json(), arguments)
-    return 0
+    return print_manifest(path, check_backup(path).to_json(), arguments)
 
 
-def print_manifest(path: Path, found: Mapping[str, Any], arguments: argparse.Namespace) -> None:
-    """Print what a backup has."""
-    size = sum(part["size"] for part in found["parts"])
-    if arguments.json:
-        facts = ("kind", "schema", "at_unix_s", "devices", "studies")
-        print_json({"file": str(path), **{name: found[name] for name in facts}, "bytes": size})
-        return
+def print_manifest(
+    path: Path, found: Mapping[str, Any], arguments: argparse.Namespace, *more: str
+) -> int:
+    """Print what a backup has, and more lines."""
     from askance_client.service.clock import utc_text
 
+    size = sum(part["size"] for part in found["parts"])
+    facts = ("kind", "schema", "at_unix_s", "devices", "studies")
     content = f"{counted(found['devices'], 'device')}, {counted(found['studies'], 'study')}"
-    print(f"{path}: a {found['kind']} store of {utc_text(found['at_unix_s'])}, {content}")
+    return print_answer(
+        arguments,
+        {"file": str(path), **{name: found[name] for name in facts}, "bytes": size},
+        f"{path}: a {found['kind']} store of {utc_text(found['at_unix_s'])}, {content}",
+        *more,
+    )
 
 
 _RESTORES = (
@@ -97,13 +93,7 @@ _RESTORES = (
 
 def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `restore`."""
-    restore = add_command(
-        commands,
-        "restore",
-        _restore,
-        summary="make a new store of a backup",
-        description=_RESTORES,
-    )
+    restore = add_command(commands, "restore", _restore, "make a new store of a backup", _RESTORES)
     restore.add_argument("file", type=Path, metavar="FILE", help="the backup")
     restore.add_argument(
         "--before-move",
@@ -127,10 +117,8 @@ def _restore(arguments: argparse.Namespace) -> int:
         note_command(store, "restore", str(arguments.file), "done")
         if moved is not None and arguments.before_move:
             moved.forget(folder)
-        print_manifest(arguments.file, backup.manifest.to_json(), arguments)
-    if not arguments.json:
-        print(f"restored into {store}")
-    return 0
+        found = backup.manifest.to_json()
+        return print_manifest(arguments.file, found, arguments, f"restored into {store}")
 
 
 _COUNTS = (
@@ -142,14 +130,8 @@ _COUNTS = (
 
 def add_losses(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `losses`."""
-    losses = add_command(
-        commands,
-        "losses",
-        _losses,
-        summary="count answers that were lost by a restoration",
-        description=_COUNTS,
-    )
-    add_configured_store(losses)
+    what = "count answers that were lost by a restoration"
+    add_command(commands, "losses", _losses, what, _COUNTS, add_configured_store)
 
 
 def _losses(arguments: argparse.Namespace) -> int:
@@ -160,11 +142,10 @@ def _losses(arguments: argparse.Namespace) -> int:
         found = losses(store)
     backup_s = found.backup_unix_s or None
     what = f"{counted(found.answers, 'answer')} of {counted(found.devices, 'device')}"
-    print_answer(
+    return print_answer(
         arguments,
         {"backup_unix_s": backup_s, "devices": found.devices, "answers": found.answers},
         "no backup was restored into this store"
         if backup_s is None
         else f"after the backup of {utc_text(backup_s)}: {what} charged, and not in this store",
     )
-    return 0

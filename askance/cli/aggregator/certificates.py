@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.aggregator import common
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 
 if TYPE_CHECKING:
     from askance_aggregator.server.process.certificate_files import CertificateFacts
@@ -43,8 +43,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     below = certificates.add_subparsers(
         dest="certificates_command", metavar="COMMAND", required=True
     )
-    _added(below, "show", _show, "print certificates and their ends", _SHOWS)
-    renew = _added(below, "renew", _renew, "renew the server's certificate", _RENEWS)
+    configured, with_store = common.add_configuration, common.add_configured_store
+    what = "print certificates and their ends"
+    common.add_command(below, "show", _show, what, _SHOWS, configured)
+    what = "renew the server's certificate"
+    renew = common.add_command(below, "renew", _renew, what, _RENEWS, configured)
     renew.add_argument(
         "--authority",
         type=Path,
@@ -57,35 +60,19 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE.key",
         help="its private key; default: ca.key beside the certificate",
     )
-    rotate = _added(below, "rotate", _rotate, "begin a new devices' authority", _ROTATES)
-    retire = _added(below, "retire", _retire, "drop the rotated devices' authority", _RETIRES)
-    for parser in (renew, rotate, retire):
-        common.add_store(parser)
-
-
-def _added(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run_command: Callable[[argparse.Namespace], int],
-    summary: str,
-    description: str,
-) -> argparse.ArgumentParser:
-    parser = common.add_command(
-        commands, name, run_command, summary=summary, description=description
-    )
-    common.add_configuration(parser)
-    return parser
+    common.add_store(renew)
+    what = "begin a new devices' authority"
+    common.add_command(below, "rotate", _rotate, what, _ROTATES, with_store)
+    what = "drop the rotated devices' authority"
+    common.add_command(below, "retire", _retire, what, _RETIRES, with_store)
 
 
 def _show(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.certificate_files import list_certificates
 
     found = list_certificates(_tls_of(common.configuration_of(arguments), arguments))
-    if arguments.json:
-        print_json({"certificates": [one.to_json() for one in found]})
-        return 0
-    _print_certificates(found)
-    return 0
+    content = {"certificates": [one.to_json() for one in found]}
+    return print_answer(arguments, content, *_certificate_lines(found))
 
 
 def _renew(arguments: argparse.Namespace) -> int:
@@ -126,16 +113,16 @@ def _retire(arguments: argparse.Namespace) -> int:
 
 def _changed(what: str, found: Sequence[CertificateFacts], arguments: argparse.Namespace) -> int:
     """Print what a command changed, and what brings it in force."""
-    if arguments.json:
-        print_json({what: [one.to_json() for one in found]})
-        return 0
-    print(f"{what}:")
-    _print_certificates(found)
-    print(f"in force after: askance aggregator reload --config {arguments.config}")
-    return 0
+    return print_answer(
+        arguments,
+        {what: [one.to_json() for one in found]},
+        f"{what}:",
+        *_certificate_lines(found),
+        f"in force after: askance aggregator reload --config {arguments.config}",
+    )
 
 
-def _print_certificates(found: Sequence[CertificateFacts]) -> None:
+def _certificate_lines(found: Sequence[CertificateFacts]) -> list[str]:
     from askance_client.service.clock import utc_text
 
     heads = ("role", "subject", "hosts", "ends", "sha-256", "file")
@@ -143,14 +130,14 @@ def _print_certificates(found: Sequence[CertificateFacts]) -> None:
         (
             one.role,
             one.subject,
-            " ".join(one.hosts) or "-",
+            list(one.hosts),
             utc_text(one.ends_unix_s),
             one.fingerprint[:16],
-            str(one.file),
+            one.file,
         )
         for one in found
     ]
-    common.print_table(heads, rows)
+    return common.table_lines(heads, rows)
 
 
 def _tls_of(configuration: Configuration, arguments: argparse.Namespace) -> TlsFiles:

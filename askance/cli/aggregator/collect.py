@@ -12,7 +12,7 @@ from askance.cli.aggregator.common import (
     configuration_of,
     recorded,
 )
-from askance.cli.output import print_json
+from askance.cli.output import print_answer
 from askance_aggregator.reports.texts import counted
 
 _COLLECTS = (
@@ -25,14 +25,8 @@ _COLLECTS = (
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    collect = add_command(
-        commands,
-        "collect",
-        _collect,
-        summary="delete reports and results that are due",
-        description=_COLLECTS,
-    )
-    add_configured_store(collect)
+    what = "delete reports and results that are due"
+    add_command(commands, "collect", _collect, what, _COLLECTS, add_configured_store)
 
 
 def _collect(arguments: argparse.Namespace) -> int:
@@ -53,12 +47,12 @@ def _collect(arguments: argparse.Namespace) -> int:
         found = Collector(
             store, configuration.keep, system_now_s, pause, lapse_after_days
         ).collect()
-    if arguments.json:
-        lapsed = {} if lapse_after_days is None else {"devices": found.devices}
-        print_json({"reports_of": found.reports_of, "results_of": found.results_of, **lapsed})
-        return 0
-    print(f"deleted the reports of {counted(found.reports_of, 'study')}")
-    print(f"deleted the results of {counted(found.results_of, 'study')}")
+    content = {"reports_of": found.reports_of, "results_of": found.results_of}
+    lines = [
+        f"deleted the reports of {counted(found.reports_of, 'study')}",
+        f"deleted the results of {counted(found.results_of, 'study')}",
+    ]
     if lapse_after_days is not None:
-        print(f"forgot {counted(found.devices, 'device')} that had lapsed")
-    return 0
+        content["devices"] = found.devices
+        lines.append(f"forgot {counted(found.devices, 'device')} that had lapsed")
+    return print_answer(arguments, content, *lines)

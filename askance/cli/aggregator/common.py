@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,11 @@ def add_command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser],
     name: str,
     run_command: Callable[[argparse.Namespace], int],
-    *,
     summary: str,
     description: str,
+    *options: Callable[[argparse.ArgumentParser], None],
 ) -> argparse.ArgumentParser:
-    """Add a command with the options that all have, and return its parser."""
+    """Add a command with the options that all have and these, and return its parser."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=description
     )
@@ -43,6 +43,8 @@ def add_command(
         # Suppressed, so that the same option before the command's name is not undone.
         parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=what)
     parser.set_defaults(run_command=run_command)
+    for add in options:
+        add(parser)
     return parser
 
 
@@ -90,12 +92,17 @@ def day_text(day: int | None) -> str | None:
     return None if day is None else utc_text(day * 86_400, "%Y-%m-%d")
 
 
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows below their heads, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+def table_lines(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
+    """Format rows below their heads, each column as wide as its widest cell."""
+    texts = [list(map(cell_text, row)) for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts]
+
+
+def cell_text(value: object) -> str:
+    """Format a value in a table: a list by its words, and a dash where there is none."""
+    text = " ".join(value) if isinstance(value, list) else str(value)
+    return "-" if value is None or not text else text
 
 
 def add_token_terms(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from askance.cli.aggregator import common
 from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "device", help=_SUMMARY, description=_DESCRIPTION
     )
     below = device.add_subparsers(dest="device_command", metavar="COMMAND", required=True)
-    lists = _added(below, "list", _list, "list devices by ordinal, a page at a time")
+    add = partial(common.add_command, below)
+    with_store = (common.add_configured_store,)
+    what = "list devices by ordinal, a page at a time"
+    lists = add("list", _list, what, _DESCRIPTION, *with_store)
     lists.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="only devices with this tag"
     )
@@ -59,48 +63,28 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="go on after this ordinal (with --gateways: number), the last of the page before",
     )
     lists.add_argument("--gateways", action="store_true", help="list gateways instead")
-    shows = _added(below, "show", _show, "show one device")
+    shows = add("show", _show, "show one device", _DESCRIPTION, *with_store)
     shows.add_argument("id", metavar="ID", help="the device's id, as list prints it")
-    silence = _added(below, "silence", _silence, "count silent devices by tag", _SILENCE)
+    what = "count silent devices by tag"
+    silence = add("silence", _silence, what, _SILENCE, *with_store)
     silence.add_argument("--csv", action="store_true", help="print CSV, a row per tag and round")
-    tags = _selecting(below, "tag", _tag, "add tags to devices, or remove them", _SELECTS)
+    what, selecting = "add tags to devices, or remove them", (*with_store, _add_selection)
+    tags = add("tag", _tag, what, _SELECTS, *selecting)
     for option, what in (
         ("--add", "tag to add, WORD or KEY=VALUE; a key has one value"),
         ("--remove", "tag to remove"),
     ):
         tags.add_argument(option, action="append", default=[], metavar="TAG", help=what)
-    _selecting(below, "revoke", _revoke, "exclude devices or gateways", _REVOKES)
-    _selecting(below, "restore", _restore, "admit revoked ones again", _RESTORES)
-    _selecting(below, "forget", _forget, "erase devices' identities", _FORGETS)
+    add("revoke", _revoke, "exclude devices or gateways", _REVOKES, *selecting)
+    add("restore", _restore, "admit revoked ones again", _RESTORES, *selecting)
+    add("forget", _forget, "erase devices' identities", _FORGETS, *selecting)
 
 
-def _added(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run_command: Callable[[argparse.Namespace], int],
-    summary: str,
-    description: str = _DESCRIPTION,
-) -> argparse.ArgumentParser:
-    parser = common.add_command(
-        commands, name, run_command, summary=summary, description=description
-    )
-    common.add_configured_store(parser)
-    return parser
-
-
-def _selecting(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run_command: Callable[[argparse.Namespace], int],
-    summary: str,
-    description: str,
-) -> argparse.ArgumentParser:
-    parser = _added(commands, name, run_command, summary, description)
+def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="ids, as list prints them")
     parser.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="devices with this tag"
     )
-    return parser
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -111,23 +95,21 @@ def _list(arguments: argparse.Namespace) -> int:
         found = store.register.devices(arguments.tag, after, arguments.limit)
         counts = store.register.count()
     more = len(found) == arguments.limit
-    if arguments.json:
-        print_json(
-            {
-                "devices": [_entry(one) for one in found],
-                "after": found[-1].ordinal if more else None,
-                "active": counts.active,
-                "revoked": counts.revoked,
-                "forgotten": counts.forgotten,
-            }
-        )
-        return 0
+    entries = [_entry(one) for one in found]
     heads = ("id", "ordinal", "state", "tags", "gateway", "enrolled", "last seen", "software")
-    common.print_table(heads, [_row(one) for one in found])
-    print(f"{counts.active:,} active, {counts.revoked:,} revoked, {counts.forgotten:,} forgotten")
-    if more:
-        print(f"more: --after {found[-1].ordinal}")
-    return 0
+    return print_answer(
+        arguments,
+        {
+            "devices": entries,
+            "after": found[-1].ordinal if more else None,
+            "active": counts.active,
+            "revoked": counts.revoked,
+            "forgotten": counts.forgotten,
+        },
+        *common.table_lines(heads, [one.values() for one in entries]),
+        f"{counts.active:,} active, {counts.revoked:,} revoked, {counts.forgotten:,} forgotten",
+        *([f"more: --after {found[-1].ordinal}"] if more else []),
+    )
 
 
 def _list_gateways(arguments: argparse.Namespace) -> int:
@@ -137,23 +119,15 @@ def _list_gateways(arguments: argparse.Namespace) -> int:
         (one.gateway_id.hex(), one.number, one.state.name.lower(), one.members) for one in found
     ]
     heads = ("id", "number", "state", "members")
-    if arguments.json:
-        print_json({"gateways": [dict(zip(heads, row, strict=True)) for row in rows]})
-        return 0
-    common.print_table(heads, [tuple(map(str, row)) for row in rows])
-    return 0
+    content = {"gateways": [dict(zip(heads, row, strict=True)) for row in rows]}
+    return print_answer(arguments, content, *common.table_lines(heads, rows))
 
 
 def _show(arguments: argparse.Namespace) -> int:
     with closing(common.configuration_of(arguments).store.open_beside()) as store:
-        found = store.register.show(common.read_id(arguments.id))
-    if arguments.json:
-        print_json(_entry(found))
-        return 0
-    for name, value in _entry(found).items():
-        shown = " ".join(value) if isinstance(value, list) else value
-        print(f"{name.replace('_', ' ')}: {'-' if shown in (None, '') else shown}")
-    return 0
+        entry = _entry(store.register.show(common.read_id(arguments.id)))
+    lines = (f"{name.replace('_', ' ')}: {common.cell_text(entry[name])}" for name in entry)
+    return print_answer(arguments, entry, *lines)
 
 
 def _silence(arguments: argparse.Namespace) -> int:
@@ -163,20 +137,11 @@ def _silence(arguments: argparse.Namespace) -> int:
     if arguments.csv and arguments.json:
         raise Failure(2, "usage", "--csv: expected no --json with it, got both")
     found = read_silence(common.configuration_of(arguments))
-    if arguments.json:
-        print_json(found.to_json())
-        return 0
-    rows = found.to_rows()
     if arguments.csv:
         sys.stdout.write(found.to_csv())
         return 0
-    common.print_table(SILENCE_COLUMNS, [_silence_row(row) for row in rows])
-    return 0
-
-
-def _silence_row(row: dict[str, Any]) -> list[str]:
-    shown = {**row, "tag": row["tag"] or "all"}
-    return [str(value) if value != "" else "-" for value in shown.values()]
+    rows = ({**row, "tag": row["tag"] or "all"}.values() for row in found.to_rows())
+    return print_answer(arguments, found.to_json(), *common.table_lines(SILENCE_COLUMNS, rows))
 
 
 def _tag(arguments: argparse.Namespace) -> int:
@@ -211,15 +176,14 @@ def _changed(
     ):
         done = change(store.register, which)
         noted.changed = done.total
-    if arguments.json:
-        found: dict[str, Any] = {"devices": done.devices, "gateways": done.gateways}
-        print_json({**found, "note": note} if note else found)
-        return 0
+    found: dict[str, Any] = {"devices": done.devices, "gateways": done.gateways}
     gateways = f" and {counted(done.gateways, 'gateway')}" if done.gateways else ""
-    print(f"{_DONE[command]}: {counted(done.devices, 'device')}{gateways}")
-    if note:
-        print(note)
-    return 0
+    return print_answer(
+        arguments,
+        {**found, "note": note} if note else found,
+        f"{_DONE[command]}: {counted(done.devices, 'device')}{gateways}",
+        *([note] if note else []),
+    )
 
 
 def _entry(entry: DeviceEntry) -> dict[str, Any]:
@@ -233,8 +197,3 @@ def _entry(entry: DeviceEntry) -> dict[str, Any]:
         "seen_day": common.day_text(entry.seen_day),
         "software": entry.software or None,
     }
-
-
-def _row(entry: DeviceEntry) -> tuple[str, ...]:
-    values = {**_entry(entry), "tags": " ".join(entry.tags)}
-    return tuple(str(value) if value not in (None, "") else "-" for value in values.values())

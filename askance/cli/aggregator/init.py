@@ -19,9 +19,7 @@ _MAKES = (
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    init = add_command(
-        commands, "init", _init, summary="make an aggregator's folder", description=_MAKES
-    )
+    init = add_command(commands, "init", _init, "make an aggregator's folder", _MAKES)
     init.add_argument("folder", type=Path, metavar="DIR", help="the folder: new, or empty")
     init.add_argument(
         "--host",
@@ -61,7 +59,7 @@ def _init(arguments: argparse.Namespace) -> int:
         hosts=arguments.host,
         now_s=system_now_s(),
     )
-    print_answer(
+    return print_answer(
         arguments,
         {
             "folder": str(home.folder),
@@ -76,7 +74,6 @@ def _init(arguments: argparse.Namespace) -> int:
         f"  devices answer studies of analyst {home.analyst.hex()}",
         f"  whose private key is      {home.analyst_key}",
     )
-    return 0
 
 
 def _init_replica(arguments: argparse.Namespace) -> int:
@@ -89,11 +86,10 @@ def _init_replica(arguments: argparse.Namespace) -> int:
     name = arguments.name or arguments.folder.resolve().name
     listen = address_of(arguments.listen)
     made = create_replica(arguments.folder, arguments.replica, name=name, listen=listen)
-    print_answer(
+    return print_answer(
         arguments,
         {"folder": str(arguments.folder), "configuration": str(made), "replica": name},
         f"a replica, {name}, of the aggregator in {arguments.replica}",
         f"  look at it:  askance aggregator doctor --config {made}",
         f"  start it:    askance aggregator serve --config {made}",
     )
-    return 0

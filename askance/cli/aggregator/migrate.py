@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from askance.cli.aggregator.common import add_command, add_configured_store, configuration_of
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -32,13 +32,8 @@ _MIGRATES = (
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    migrate = add_command(
-        commands,
-        "migrate",
-        _migrate,
-        summary="bring the store's schema to this version, or move the store",
-        description=_MIGRATES,
-    )
+    what = "bring the store's schema to this version, or move the store"
+    migrate = add_command(commands, "migrate", _migrate, what, _MIGRATES)
     migrate.add_argument(
         "--to",
         metavar="URL",
@@ -60,11 +55,8 @@ def _migrate(arguments: argparse.Namespace) -> int:
         raise Failure(2, "usage", "--to-password-file: expected --to as well")
     store = configuration_of(arguments).store
     version = store.migrate()
-    if arguments.json:
-        print_json({"store": str(store), "schema": version})
-    else:
-        print(f"{store}: schema version {version}")
-    return 0
+    content = {"store": str(store), "schema": version}
+    return print_answer(arguments, content, f"{store}: schema version {version}")
 
 
 def _note_in_folder(moved: MovedStore | None, folder: Path) -> None:
@@ -120,22 +112,19 @@ def _move(arguments: argparse.Namespace) -> int:
     with working("moving the store") as show:
         context = MoveContext(os.urandom(MOVE_ID_BYTES), system_now_s(), note, show)
         moved = move_store(source, target, context)
-    if arguments.json:
-        tables = {
-            name: {"rows": table.rows, "digest": table.digest}
-            for name, table in moved.tables.items()
-        }
-        print_json({"store": str(source), "to": str(target), "tables": tables})
-        return 0
+    tables = {
+        name: {"rows": table.rows, "digest": table.digest} for name, table in moved.tables.items()
+    }
     content = ", ".join(
         counted(moved.rows(table), noun)
         for table, noun in (("devices", "device"), ("studies", "study"), ("reports", "report"))
     )
-    print(f"moved {source} to {target}: {content}")
-    print(
+    return print_answer(
+        arguments,
+        {"store": str(source), "to": str(target), "tables": tables},
+        f"moved {source} to {target}: {content}",
         f"  {len(moved.tables)} tables with equal counts and digests; audit log whole,"
-        f" {counted(moved.audit_entries, 'entry')}"
+        f" {counted(moved.audit_entries, 'entry')}",
+        f'  next: set store = "{target}" in {arguments.config}, and start the aggregator',
+        "  the old store is refused from now on, and so are its backups where this is known",
     )
-    print(f'  next: set store = "{target}" in {arguments.config}, and start the aggregator')
-    print("  the old store is refused from now on, and so are its backups where this is known")
-    return 0

@@ -21,6 +21,7 @@ from askance.cli.aggregator.common import (
 from askance.cli.output import print_answer
 from askance_aggregator.reports.texts import counted
 
+_OPTIONS = (add_configuration, add_listen, add_store)
 _SERVES = (
     "Serves devices and analysts until SIGTERM or Ctrl-C, then drains: what has arrived is"
     " committed, open studies go on at the next start. Logs go to stderr."
@@ -29,16 +30,8 @@ _SERVES = (
 
 def add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `serve`."""
-    serve = add_command(
-        commands,
-        "serve",
-        _serve,
-        summary="serve devices and analysts until a signal",
-        description=_SERVES,
-    )
-    add_configuration(serve)
-    add_listen(serve)
-    add_store(serve)
+    what = "serve devices and analysts until a signal"
+    add_command(commands, "serve", _serve, what, _SERVES, *_OPTIONS)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -83,14 +76,8 @@ _RELOADS = (
 
 def add_reload(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `reload`."""
-    reload = add_command(
-        commands,
-        "reload",
-        _reload,
-        summary="let a running aggregator read its configuration again",
-        description=_RELOADS,
-    )
-    add_configuration(reload)
+    what = "let a running aggregator read its configuration again"
+    add_command(commands, "reload", _reload, what, _RELOADS, add_configuration)
 
 
 def _reload(arguments: argparse.Namespace) -> int:
@@ -99,8 +86,7 @@ def _reload(arguments: argparse.Namespace) -> int:
     configuration_of(arguments)  # a bad file is refused here, where it is read
     number = reload_process(process_path(arguments.config))
     text = f"process {number} reads {arguments.config} again; its log has the outcome"
-    print_answer(arguments, {"process": number}, text)
-    return 0
+    return print_answer(arguments, {"process": number}, text)
 
 
 _CHECKS = (
@@ -112,16 +98,8 @@ _CHECKS = (
 
 def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command `doctor`."""
-    doctor = add_command(
-        commands,
-        "doctor",
-        _doctor,
-        summary="check what the aggregator needs",
-        description=_CHECKS,
-    )
-    add_configuration(doctor)
-    add_listen(doctor)
-    add_store(doctor)
+    what = "check what the aggregator needs"
+    add_command(commands, "doctor", _doctor, what, _CHECKS, *_OPTIONS)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

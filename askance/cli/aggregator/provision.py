@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from askance.cli.aggregator import common
 from askance.cli.arguments import count
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 from askance_client.durable_files import sync, write_new
 from askance_client.printable import printable
@@ -44,15 +44,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     from askance_client.cli.device import add_settings
 
+    what = "make all that a site needs to start its devices"
     provision = common.add_command(
-        commands,
-        "provision",
-        _provision,
-        summary="make all that a site needs to start its devices",
-        description=_MAKES,
+        commands, "provision", _provision, what, _MAKES, common.add_configured_store
     )
     provision.add_argument("site", metavar="SITE", help="the site's name, as in file names")
-    common.add_configured_store(provision)
     provision.add_argument(
         "--devices", type=count, required=True, metavar="N", help="number of the site's devices"
     )
@@ -108,17 +104,15 @@ def _provision(arguments: argparse.Namespace) -> int:
             store.register.keep_token, token.token_id, token.devices, token.ends_unix_s, tags
         )
         write_site(out, site, files, system_now_s(), keep)
-    if arguments.json:
-        result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
-        result["tags"] = sorted(set(tags))
-        print_json({**result, "id": token.token_id.hex(), "ends_unix_s": token.ends_unix_s})
-        return 0
-    print(printable(f"site {site} in {out}: {', '.join(sorted(files))}"))
-    print(
+    result = {"site": site, "out": str(out), "files": sorted(files), "devices": token.devices}
+    result["tags"] = sorted(set(tags))
+    return print_answer(
+        arguments,
+        {**result, "id": token.token_id.hex(), "ends_unix_s": token.ends_unix_s},
+        printable(f"site {site} in {out}: {', '.join(sorted(files))}"),
         f"its token enrolls {counted(token.devices, 'device')}, with the tag site={site}, until"
-        f" {utc_text(token.ends_unix_s)}"
+        f" {utc_text(token.ends_unix_s)}",
     )
-    return 0
 
 
 def _settings(arguments: argparse.Namespace, configuration: Configuration) -> dict[str, bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
+from dataclasses import asdict
 
 from askance.cli.aggregator.common import (
     add_command,
@@ -11,7 +12,7 @@ from askance.cli.aggregator.common import (
     configuration_of,
     read_id,
 )
-from askance.cli.output import Failure, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 
 _COUNTS = (
@@ -24,15 +25,9 @@ _COUNTS = (
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    command = add_command(
-        commands,
-        "recount",
-        _recount,
-        summary="check a study's counts against its reports",
-        description=_COUNTS,
-    )
+    what = "check a study's counts against its reports"
+    command = add_command(commands, "recount", _recount, what, _COUNTS, add_configured_store)
     command.add_argument("study", metavar="ID", help="the study's digest, all 64 digits of it")
-    add_configured_store(command)
 
 
 def _recount(arguments: argparse.Namespace) -> int:
@@ -47,24 +42,13 @@ def _recount(arguments: argparse.Namespace) -> int:
     key = None if signer is None else signer.public_key.hex()
     with closing(configuration.store.open_to_read()) as store:
         found = recount(store, digest)
-    if arguments.json:
-        print_json(
-            {
-                "study": digest.hex(),
-                "rounds": found.rounds,
-                "answers": found.answers,
-                "salted": found.salted,
-                "unsalted": found.unsalted,
-                "counts_key": key,
-            }
-        )
-        return 0
-    print(
+    earlier = f"roots of an earlier version, without salts, not compared: {found.unsalted}"
+    return print_answer(
+        arguments,
+        {"study": digest.hex(), **asdict(found), "counts_key": key},
         f"{counted(found.answers, 'answer')} of {counted(found.rounds, 'closed round')}: the"
-        " counts are those of the stored reports"
+        " counts are those of the stored reports",
+        f"roots that follow from reports and salts: {found.salted}",
+        *([earlier] if found.unsalted else []),
+        f"exports are signed by: {key or 'no key (there is no enrolment key)'}",
     )
-    print(f"roots that follow from reports and salts: {found.salted}")
-    if found.unsalted:
-        print(f"roots of an earlier version, without salts, not compared: {found.unsalted}")
-    print(f"exports are signed by: {key or 'no key (there is no enrolment key)'}")
-    return 0

@@ -34,15 +34,8 @@ _OF_PROCESS = ("reports", "failures_in_a_row", "commit_failures", "certificate_e
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    status = add_command(
-        commands,
-        "status",
-        _status,
-        summary="print the aggregator's state",
-        description=_ASKS,
-    )
-    add_configuration(status)
-    add_listen(status)
+    what = "print the aggregator's state"
+    add_command(commands, "status", _status, what, _ASKS, add_configuration, add_listen)
 
 
 def _status(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from askance.cli.aggregator import common
 from askance.cli.arguments import add_out, check_new, count
-from askance.cli.output import Failure, print_json, print_written
+from askance.cli.output import Failure, print_answer, print_json, print_written
 from askance.cli.progress import working
 from askance_aggregator.reports.texts import counted
 
@@ -28,14 +28,8 @@ _REVOKES = "Refuses an enrolment token from now on. Devices that it has enrolled
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    token = common.add_command(
-        commands,
-        "token",
-        _token,
-        summary="make a token that enrols devices",
-        description=_PRINTS,
-    )
-    common.add_configuration(token)
+    what = "make a token that enrols devices"
+    token = common.add_command(commands, "token", _token, what, _PRINTS, common.add_configuration)
     token.add_argument(
         "--devices",
         type=count,
@@ -49,12 +43,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         token, "FILE", "writes the token to a new file, readable by its owner only, not to stdout"
     )
     below = token.add_subparsers(dest="token_command", metavar="COMMAND")
-    lists = common.add_command(
-        below, "list", _list, summary="list enrolment tokens", description=_LISTS
-    )
-    revokes = common.add_command(
-        below, "revoke", _revoke, summary="refuse an enrolment token", description=_REVOKES
-    )
+    lists = common.add_command(below, "list", _list, "list enrolment tokens", _LISTS)
+    revokes = common.add_command(below, "revoke", _revoke, "refuse an enrolment token", _REVOKES)
     for parser in (lists, revokes):
         # Suppressed, so that the same option before the command's name is not undone.
         for option, metavar in (("--config", "FILE.toml"), ("--store", "URL")):
@@ -124,17 +114,9 @@ def _list(arguments: argparse.Namespace) -> int:
         }
         for one in found
     ]
-    if arguments.json:
-        print_json({"tokens": entries})
-        return 0
-    rows = [[_cell(cell) for cell in one.values()] for one in entries]
-    common.print_table(("id", "state", "devices", "limit", "ends", "tags"), rows)
-    return 0
-
-
-def _cell(value: object) -> str:
-    """Return what a table shows of a value."""
-    return " ".join(value) if isinstance(value, list) else "-" if value is None else str(value)
+    heads = ("id", "state", "devices", "limit", "ends", "tags")
+    lines = common.table_lines(heads, [one.values() for one in entries])
+    return print_answer(arguments, {"tokens": entries}, *lines)
 
 
 def _state(token: TokenEntry, now_s: int) -> str:
@@ -151,8 +133,4 @@ def _revoke(arguments: argparse.Namespace) -> int:
         common.recorded(store, "token revoke", "1 token"),
     ):
         store.register.revoke_token(common.read_id(arguments.id))
-    if arguments.json:
-        print_json({"revoked": arguments.id})
-    else:
-        print(f"revoked: {arguments.id}")
-    return 0
+    return print_answer(arguments, {"revoked": arguments.id}, f"revoked: {arguments.id}")

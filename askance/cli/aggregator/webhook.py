@@ -12,10 +12,10 @@ from askance.cli.aggregator.common import (
     add_command,
     add_configured_store,
     configuration_of,
-    print_table,
     recorded,
+    table_lines,
 )
-from askance.cli.output import Failure, print_answer, print_json
+from askance.cli.output import Failure, print_answer
 from askance_aggregator.reports.texts import counted
 
 if TYPE_CHECKING:
@@ -43,28 +43,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "webhook", help=_SUMMARY, description=_DESCRIPTION
     )
     below = webhook.add_subparsers(dest="webhook_command", metavar="COMMAND", required=True)
-    _added(below, "list", _list, "list webhooks: pending, failed, delivered, last error", "")
+    what = "list webhooks: pending, failed, delivered, last error"
+    add_command(below, "list", _list, what, f"{what.capitalize()}.", add_configured_store)
     for name, run, summary, description in (
         ("test", _test, "send a test message now", _TESTS),
         ("retry", _retry, "send again what was not delivered", _RETRIES),
         ("forget", _forget, "remove what is queued for a receiver", _FORGETS),
     ):
-        parser = _added(below, name, run, summary, description)
+        parser = add_command(below, name, run, summary, description, add_configured_store)
         parser.add_argument("name", metavar="NAME", help="the receiver, as list prints it")
-
-
-def _added(
-    below: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    summary: str,
-    description: str,
-) -> argparse.ArgumentParser:
-    parser = add_command(
-        below, name, run, summary=summary, description=description or f"{summary.capitalize()}."
-    )
-    add_configured_store(parser)
-    return parser
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -73,26 +60,21 @@ def _list(arguments: argparse.Namespace) -> int:
         store.webhooks.announce_to([one.receiving for one in configuration.webhooks])
         found = store.webhooks.figures()
     configured = {one.name for one in configuration.webhooks}
-    if arguments.json:
-        rows = [{**asdict(one), "configured": one.receiver in configured} for one in found]
-        print_json({"webhooks": rows})
-    elif not found:
-        print("no webhook: add [[webhooks]] to the configuration")
-    else:
-        heads = ("receiver", "pending", "failed", "delivered", "oldest", "last error")
-        print_table(
-            heads,
-            [
-                (
-                    one.receiver + ("" if one.receiver in configured else " (not configured)"),
-                    *(f"{number:,}" for number in (one.pending, one.failed, one.delivered)),
-                    f"{one.oldest_pending_s:,} s" if one.pending else "-",
-                    one.last_error or "-",
-                )
-                for one in found
-            ],
+    content = [{**asdict(one), "configured": one.receiver in configured} for one in found]
+    heads = ("receiver", "pending", "failed", "delivered", "oldest", "last error")
+    rows = [
+        (
+            one.receiver + ("" if one.receiver in configured else " (not configured)"),
+            *(f"{number:,}" for number in (one.pending, one.failed, one.delivered)),
+            f"{one.oldest_pending_s:,} s" if one.pending else "-",
+            one.last_error,
         )
-    return 0
+        for one in found
+    ]
+    lines = (
+        table_lines(heads, rows) if rows else ["no webhook: add [[webhooks]] to the configuration"]
+    )
+    return print_answer(arguments, {"webhooks": content}, *lines)
 
 
 def _test(arguments: argparse.Namespace) -> int:
@@ -109,8 +91,7 @@ def _test(arguments: argparse.Namespace) -> int:
     if error:
         raise Failure(1, "not-delivered", f"{arguments.name}: {error}")
     content = {"receiver": arguments.name, "delivered": True}
-    print_answer(arguments, content, f"{arguments.name}: delivered")
-    return 0
+    return print_answer(arguments, content, f"{arguments.name}: delivered")
 
 
 def _retry(arguments: argparse.Namespace) -> int:
@@ -133,5 +114,4 @@ def _change(arguments: argparse.Namespace, word: str, change: Callable[[Store], 
             ends = command.changed = change(store)
     done = "due now" if word == "retry" else "removed"
     text = f"{arguments.name}: {counted(ends, 'end')} of studies {done}"
-    print_answer(arguments, {"receiver": arguments.name, "ends": ends}, text)
-    return 0
+    return print_answer(arguments, {"receiver": arguments.name, "ends": ends}, text)

@@ -40,30 +40,19 @@ from askance_simulation.families import Statements, probabilities
 _WIDEST = 128  # bytes: 64 indices; the chances of wide bitmaps have thousands of bits, and are slow
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StatedLikelier:
-    """By what is stated, the symbol is likelier under one level than under another."""
+def _stated_likelier(randomizer: Randomizer, level: int, other: int) -> Event:
+    """Return the event that by what is stated the symbol is likelier under one level."""
 
-    randomizer: Randomizer
-    level: int
-    other: int
-
-    @property
-    def name(self) -> str:
-        """The two levels."""
-        return f"stated to be likelier at level {self.level} than at {self.other}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by looking up each different symbol once per level."""
-        seen = Counter(symbols.raw)
-        here, there = (
-            _chances(self.randomizer, at, tuple(seen)) for at in (self.level, self.other)
-        )
+    def count(symbols: Symbols) -> int:
+        seen = Counter(symbols.raw)  # each different symbol is looked up once per level
+        here, there = (_chances(randomizer, at, tuple(seen)) for at in (level, other))
         return sum(
             times
             for times, one, another in zip(seen.values(), here, there, strict=True)
             if one > another
         )
+
+    return Event(f"stated to be likelier at level {level} than at {other}", count)
 
 
 @lru_cache(maxsize=64)
@@ -71,43 +60,33 @@ def _chances(randomizer: Randomizer, level: int, symbols: tuple[bytes, ...]) -> 
     return probabilities(randomizer, level, symbols)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InHalf:
-    """An event that is counted only among symbols below another one, or not below.
+def _in_half(event: Event, middle: bytes, *, below: bool) -> Event:
+    """Return an event that is counted only among symbols below a fixed one, or not below."""
 
-    That symbol, `middle`, was fixed before anything was asked.
-    """
+    def count(symbols: Symbols) -> int:
+        of_half = [symbol for symbol in symbols.raw if (symbol < middle) == below]
+        return event.count(Symbols.of(of_half, symbols.width)) if of_half else 0
 
-    event: StatedLikelier
-    middle: bytes
-    below: bool
-
-    @property
-    def name(self) -> str:
-        """The event, and the half."""
-        return f"{self.event.name}, {'below' if self.below else 'from'} {self.middle.hex()}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by the event's own rule."""
-        of_half = [symbol for symbol in symbols.raw if (symbol < self.middle) == self.below]
-        return self.event.count(Symbols.of(of_half, symbols.width)) if of_half else 0
+    return Event(f"{event.name}, {'below' if below else 'from'} {middle.hex()}", count)
 
 
-def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[StatedLikelier | InHalf]:
+def telling(randomizer: Randomizer, cases: Sequence[Case]) -> list[Event]:
     """List events for all pairs of cases with a certain level: all symbols, and each half."""
     # There are none for wide reports.
     if randomizer.width > _WIDEST:
         return []
     levels = sorted({next(iter(case.law)) for case in cases if len(case.law) == 1})
     everywhere = [
-        StatedLikelier(randomizer, level, other)
+        _stated_likelier(randomizer, level, other)
         for level in levels
         for other in levels
         if level != other
     ]
     # Hashes and rows are drawn in the order of their numbers, by the first coin.
     middle = randomizer.randomize(0, [COIN_SPACE // 2] * randomizer.coins)
-    halves = [InHalf(event, middle, below) for event in everywhere for below in (True, False)]
+    halves = [
+        _in_half(event, middle, below=below) for event in everywhere for below in (True, False)
+    ]
     return [*everywhere, *halves]
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, inf, isfinite
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,107 +150,20 @@ _BEST_OF_A_KIND = 2
 _RANKING_ALPHA = 0.01  # a rare event has to be seen a few times before it outranks a common one
 
 
-class Event(Protocol):
-    """Something that a symbol shows or does not show."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """Something that a symbol shows or does not show.
 
-    @property
-    def name(self) -> str:
-        """Text of the event, for readers."""
-        ...
+    Args:
+      name: text of the event, for readers.
+      count: counts the symbols in which the event happens.
+    """
 
-    def count(self, symbols: Symbols) -> int:
-        """Count the symbols in which the event happens."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolIs:
-    """The symbol is exactly this."""
-
-    value: bytes
-
-    @property
-    def name(self) -> str:
-        """The symbol, or how it begins."""
-        shown = self.value.hex()
-        return f"symbol = {shown if len(shown) <= 32 else shown[:32] + '...'}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by comparing bytes."""
-        return sum(symbol == self.value for symbol in symbols.raw)
-
-
-@dataclass(frozen=True, slots=True)
-class ByteIs:
-    """Event: one byte of the symbol has this value."""
-
-    position: int
-    value: int
-
-    @property
-    def name(self) -> str:
-        """Position and value."""
-        return f"byte {self.position} = {self.value}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count down one column."""
-        return int(np.count_nonzero(symbols.matrix[:, self.position] == self.value))
-
-
-@dataclass(frozen=True, slots=True)
-class BitIs:
-    """Event: one bit of the symbol has this value; in a bitmap, a cell is in the report."""
-
-    position: int
-    value: int
-
-    @property
-    def name(self) -> str:
-        """Position and value."""
-        return f"bit {self.position} = {self.value}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count down one column."""
-        column = symbols.matrix[:, self.position // 8] >> (7 - self.position % 8) & 1
-        return int(np.count_nonzero(column == self.value))
-
-
-@dataclass(frozen=True, slots=True)
-class FirstBitIs:
-    """The first bit that is set is this one; one past the last where none is."""
-
-    position: int
-
-    @property
-    def name(self) -> str:
-        """The position."""
-        return f"first set bit = {self.position}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by the counts of all first bits."""
-        counts = _first_bits(symbols)
-        return int(counts[self.position])
-
-
-@dataclass(frozen=True, slots=True)
-class LengthIs:
-    """Event that the symbol has that many bytes."""
-
-    length: int
-
-    @property
-    def name(self) -> str:
-        """The length."""
-        return f"length = {self.length}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by the lengths."""
-        return int(np.count_nonzero(symbols.lengths == self.length))
+    name: str
+    count: Callable[[Symbols], int]
 
 
 Counts = NDArray[np.int64]
-Make = Callable[[int], Event]
-Kind = Callable[[Symbols, Symbols], tuple[Counts, Counts, Make]]
 
 
 def candidates(first: Symbols, second: Symbols) -> list[Event]:
@@ -259,32 +172,43 @@ def candidates(first: Symbols, second: Symbols) -> list[Event]:
     Returns:
       At most two of each kind.
     """
+    seen, bits = sorted(set(first.raw)), 8 * first.width
+    kinds: tuple[tuple[Callable[[Symbols], Counts], Callable[[int], str]], ...] = (
+        (partial(_of_symbols, seen), lambda index: f"symbol = {_shown(seen[index])}"),
+        (_of_bytes, lambda index: f"byte {index // 256} = {index % 256}"),
+        (_of_bits, lambda index: f"bit {index % bits} = {index // bits}"),
+        (_of_first_bits, lambda index: f"first set bit = {index}"),
+        (_of_lengths, lambda index: f"length = {index}"),
+    )
     found: list[Event] = []
-    for kind in (_symbols, _bytes, _bits, _first, _lengths):
-        here, there, make = kind(first, second)
+    for counts_of, name in kinds:
+        here, there = counts_of(first), counts_of(second)
         scores = losses_at_least(here, there, (len(first), len(second)), _RANKING_ALPHA)
         scores[
             (here == len(first)) & (there == len(second))
         ] = -np.inf  # always true: no information
-        best = np.argsort(-scores, kind="stable")[:_BEST_OF_A_KIND]
-        found += [make(int(index)) for index in best if scores[index] > -np.inf]
+        for index in np.argsort(-scores, kind="stable")[:_BEST_OF_A_KIND].tolist():
+            if scores[index] > -np.inf:
+                found.append(Event(name(index), partial(_count_at, counts_of, index)))
     return found
 
 
-def _symbols(first: Symbols, second: Symbols) -> tuple[Counts, Counts, Make]:
-    here, there = Counter(first.raw), Counter(second.raw)
-    seen = sorted(here)
-    columns = (
-        np.array([counter[symbol] for symbol in seen], dtype=np.int64) for counter in (here, there)
-    )
-    return (*columns, lambda index: SymbolIs(seen[index]))  # type: ignore[return-value]  # two
+def _count_at(counts_of: Callable[[Symbols], Counts], index: int, symbols: Symbols) -> int:
+    return int(counts_of(symbols)[index])
 
 
-def _bytes(first: Symbols, second: Symbols) -> tuple[Counts, Counts, Make]:
-    return _values(first), _values(second), lambda index: ByteIs(index // 256, index % 256)
+def _shown(symbol: bytes) -> str:
+    """Return the symbol, or how it begins."""
+    shown = symbol.hex()
+    return shown if len(shown) <= 32 else f"{shown[:32]}..."
 
 
-def _values(symbols: Symbols) -> Counts:
+def _of_symbols(seen: Sequence[bytes], symbols: Symbols) -> Counts:
+    counts = Counter(symbols.raw)
+    return np.array([counts[symbol] for symbol in seen], dtype=np.int64)
+
+
+def _of_bytes(symbols: Symbols) -> Counts:
     width = symbols.width
     counts = np.zeros(width * 256, dtype=np.int64)
     places = np.arange(width, dtype=np.int64) * 256
@@ -293,21 +217,14 @@ def _values(symbols: Symbols) -> Counts:
     return counts
 
 
-def _bits(first: Symbols, second: Symbols) -> tuple[Counts, Counts, Make]:
-    bits = 8 * first.width
-    here, there = (
-        np.concatenate((len(symbols) - ones, ones))
-        for symbols in (first, second)
-        for ones in (symbols.bit_counts(),)
-    )
-    return here, there, lambda index: BitIs(index % bits, index // bits)
+def _of_bits(symbols: Symbols) -> Counts:
+    """Count zeros, then ones; in a bitmap, a cell is in the report or not."""
+    ones = symbols.bit_counts()
+    return np.concatenate((len(symbols) - ones, ones))
 
 
-def _first(first: Symbols, second: Symbols) -> tuple[Counts, Counts, Make]:
-    return _first_bits(first), _first_bits(second), FirstBitIs
-
-
-def _first_bits(symbols: Symbols) -> Counts:
+def _of_first_bits(symbols: Symbols) -> Counts:
+    """Count by the first bit that is set; one past the last where none is."""
     last = 8 * symbols.width
     counts = np.zeros(last + 1, dtype=np.int64)
     for bits in symbols.bit_chunks():
@@ -316,12 +233,8 @@ def _first_bits(symbols: Symbols) -> Counts:
     return counts
 
 
-def _lengths(first: Symbols, second: Symbols) -> tuple[Counts, Counts, Make]:
-    most = first.width + 1
-    here, there = (
-        np.bincount(symbols.lengths, minlength=most).astype(np.int64) for symbols in (first, second)
-    )
-    return here, there, LengthIs
+def _of_lengths(symbols: Symbols) -> Counts:
+    return np.bincount(symbols.lengths, minlength=symbols.width + 1).astype(np.int64)
 
 
 _REPEATS = 4  # a table is learned where a symbol is seen so often on average
@@ -332,73 +245,37 @@ _KEPT = 2
 Scores = NDArray[np.float64]
 
 
-class Score(Protocol):
-    """Learned log-likelihood ratio of symbols between two records."""
-
-    @property
-    def kind(self) -> str:
-        """Over what it was learned."""
-        ...
-
-    def of(self, symbols: Symbols) -> Scores:
-        """Compute about ln of the likelihood ratio, one per symbol."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class OverSymbols:
-    """A table: the score of every symbol that was seen; 0 for others."""
+class Score:
+    """Learned log-likelihood ratio of symbols between two records.
 
-    scores: Mapping[bytes, float]
+    Args:
+      kind: over what it was learned.
+      of: computes about ln of the likelihood ratio, one per symbol.
+    """
 
-    @property
-    def kind(self) -> str:
-        """Kind of the score: symbols."""
-        return "symbols"
-
-    def of(self, symbols: Symbols) -> Scores:
-        """Look up the scores."""
-        return np.array([self.scores.get(symbol, 0.0) for symbol in symbols.raw])
+    kind: str
+    of: Callable[[Symbols], Scores]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OverBits:
-    """Sum of the bits' own log-ratios; weights of shape (8 width, 2), for 0 and for 1."""
-
-    weights: NDArray[np.float64]
-
-    @property
-    def kind(self) -> str:
-        """Kind of the score: bits."""
-        return "bits"
-
-    def of(self, symbols: Symbols) -> Scores:
-        """Add up the scores of the bits."""
-        gain = self.weights[:, 1] - self.weights[:, 0]
-        told = np.flatnonzero(gain)
-        base = float(self.weights[told, 0].sum())
-        parts = [base + bits[:, told] @ gain[told] for bits in symbols.bit_chunks()]
-        return np.concatenate(parts) if parts else np.zeros(0)
+def _over_bits(weights: NDArray[np.float64], symbols: Symbols) -> Scores:
+    """Add up the bits' own log-ratios, of shape (8 width, 2), for 0 and for 1."""
+    gain = weights[:, 1] - weights[:, 0]
+    told = np.flatnonzero(gain)
+    base = float(weights[told, 0].sum())
+    parts = [base + bits[:, told] @ gain[told] for bits in symbols.bit_chunks()]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Likelier:
-    """The score is at least the threshold."""
-
-    score: Score
-    threshold: float
-
-    @property
-    def name(self) -> str:
-        """Name of the learned score, with its threshold."""
-        return f"likelihood by {self.score.kind} >= {self.threshold:.3g}"
-
-    def count(self, symbols: Symbols) -> int:
-        """Count by their scores."""
-        return int(np.count_nonzero(self.score.of(symbols) >= self.threshold))
+def _likelier(score: Score, threshold: float) -> Event:
+    """Return the event that the score is at least the threshold."""
+    return Event(
+        f"likelihood by {score.kind} >= {threshold:.3g}",
+        lambda symbols: int(np.count_nonzero(score.of(symbols) >= threshold)),
+    )
 
 
-def learned(first: Symbols, second: Symbols) -> list[Likelier]:
+def learned(first: Symbols, second: Symbols) -> list[Event]:
     """Return the best thresholds of the ratio of the first record's reports to the second's."""
     score = _score(first, second)
     here, there = np.sort(score.of(first)), np.sort(score.of(second))
@@ -409,15 +286,19 @@ def learned(first: Symbols, second: Symbols) -> list[Likelier]:
     bounds = losses_at_least(above[0], above[1], (len(first), len(second)), _RANKING_ALPHA)
     bounds[(above[0] == len(here)) & (above[1] == len(there))] = -np.inf  # always so
     best = np.argsort(-bounds, kind="stable")[:_KEPT]
-    return [Likelier(score, float(levels[index])) for index in best if bounds[index] > -np.inf]
+    return [_likelier(score, float(levels[index])) for index in best if bounds[index] > -np.inf]
 
 
 def _score(first: Symbols, second: Symbols) -> Score:
     here, there = Counter(first.raw), Counter(second.raw)
     seen = here.keys() | there.keys()
     if _REPEATS * len(seen) <= len(first) + len(second):
-        return OverSymbols(
-            {symbol: float(np.log((here[symbol] + 0.5) / (there[symbol] + 0.5))) for symbol in seen}
+        known = {
+            symbol: float(np.log((here[symbol] + 0.5) / (there[symbol] + 0.5))) for symbol in seen
+        }
+        return Score(
+            "symbols",
+            lambda symbols: np.array([known.get(symbol, 0.0) for symbol in symbols.raw]),
         )
     shares = []
     for symbols in (first, second):
@@ -430,7 +311,7 @@ def _score(first: Symbols, second: Symbols) -> Score:
     )
     weights = np.log(shares[0] / shares[1])
     weights[gap < _STANDARD_DEVIATIONS * np.sqrt(spread)] = 0.0
-    return OverBits(weights)
+    return Score("bits", partial(_over_bits, weights))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,32 +71,6 @@ class Behaviour(Protocol):
         ...
 
 
-class _PresentAndHonest:
-    """Devices that are always there and do what they should."""
-
-    @property
-    def absences(self) -> bool:
-        return False
-
-    @property
-    def lies(self) -> bool:
-        return False
-
-    def absent(self, study: bytes, round_number: int, ordinals: Ordinals) -> Which:
-        return np.zeros(len(ordinals), np.bool_)
-
-    def lying(self, ordinals: Ordinals) -> Which:
-        return np.zeros(len(ordinals), np.bool_)
-
-    def lie(
-        self, request: bytes, ordinal: int, query: Query, randomizer: Randomizer, level: int
-    ) -> bytes:
-        raise AssertionError("no device lies")
-
-
-PRESENT_AND_HONEST: Behaviour = _PresentAndHonest()
-
-
 @dataclass(frozen=True, slots=True)
 class Occasion:
     """Inputs of a liar's report to a request.
@@ -320,3 +294,7 @@ def _bound(chance: Rational) -> int:
 @lru_cache(maxsize=4096)
 def _staying(dropout: Rational, rounds: int) -> int:
     return threshold((1 - Fraction(dropout)) ** rounds)
+
+
+PRESENT_AND_HONEST: Behaviour = Misbehaviour()(Seed.of(0))
+"""Devices that are always there and do what they should."""

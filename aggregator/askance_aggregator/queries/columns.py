@@ -8,7 +8,7 @@ mixed types) is encoded value by value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -114,21 +114,21 @@ def rows_of(column: ColumnValue, rows: slice | NDArray[Any]) -> ColumnValue:
     return column[rows]
 
 
-def joined_rows(first: EncodedColumns, second: EncodedColumns) -> EncodedColumns:
-    """The rows of both, of one schema."""
-    values: dict[str, ColumnValue] = {}
-    for name, column in first.values.items():
-        other = second.values[name]
-        if isinstance(column, tuple):
-            pairs = zip(column, other, strict=True)
-            values[name] = tuple(np.concatenate(pair) for pair in pairs)
-        else:
-            values[name] = np.concatenate([column, np.asarray(other)])
-    present = {
-        name: np.concatenate([column, second.present[name]])
-        for name, column in first.present.items()
-    }
-    return EncodedColumns(values, present, first.rows + second.rows)
+def joined_values(parts: Sequence[ColumnValue]) -> ColumnValue:
+    """Join the values of one column in several blocks."""
+    if isinstance(parts[0], tuple):
+        return tuple(np.concatenate(words) for words in zip(*parts, strict=True))
+    return np.concatenate(parts)
+
+
+def joined_rows(*parts: EncodedColumns) -> EncodedColumns:
+    """Join the rows of several blocks of one schema."""
+    values, present = parts[0].values, parts[0].present
+    return EncodedColumns(
+        {name: joined_values([part.values[name] for part in parts]) for name in values},
+        {name: np.concatenate([part.present[name] for part in parts]) for name in present},
+        sum(part.rows for part in parts),
+    )
 
 
 def encode_columns(schema: Schema, columns: Mapping[str, Any]) -> EncodedColumns:

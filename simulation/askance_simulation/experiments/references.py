@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from askance_aggregator.learners import Answers, Batch, Learner
 from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import ExactOracle, NoExpectation, learn
-from askance_aggregator.queries import EncodedColumns
-from askance_aggregator.queries.columns import ColumnValue
+from askance_aggregator.queries import EncodedColumns, joined_rows
 from askance_client.errors import InvalidAnswer
 from askance_client.queries import Bits
 from askance_simulation.populations import Population
@@ -59,15 +55,12 @@ class PopulationOracle:
 
 def records_of(population: Population) -> EncodedColumns:
     """Return the records of all users in as few bytes as their schema allows."""
-    schema = population.schema
-    parts = [
-        narrowed(schema, population.columns(start, stop)) for start, stop in population.stretches()
-    ]
-    values = {name: _joined([part.values[name] for part in parts]) for name in schema.fields}
-    present = {
-        name: np.concatenate([part.present[name] for part in parts]) for name in schema.fields
-    }
-    return EncodedColumns(values, present, population.size)
+    return joined_rows(
+        *(
+            narrowed(population.schema, population.columns(start, stop))
+            for start, stop in population.stretches()
+        )
+    )
 
 
 def reference_of(learner: Learner[Any], population: Population, answers: int) -> float | None:
@@ -89,13 +82,3 @@ def reference_of(learner: Learner[Any], population: Population, answers: int) ->
 def _words(population: Population) -> int:
     kinds = population.schema.fields.values()
     return sum(kind.words if isinstance(kind, Bits) else 1 for kind in kinds)
-
-
-def _joined(parts: list[ColumnValue]) -> ColumnValue:
-    if isinstance(parts[0], tuple):
-        return tuple(map(_concatenated, zip(*parts, strict=True)))
-    return _concatenated(parts)
-
-
-def _concatenated(parts: Any) -> NDArray[np.int64]:
-    return np.concatenate(list(parts))

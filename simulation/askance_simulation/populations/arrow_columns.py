@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.queries.columns import ColumnValue, encode_column, rows_of
+from askance_aggregator.queries.columns import ColumnValue, encode_column, joined_values, rows_of
 from askance_client.errors import InvalidRecord
 from askance_client.queries import Bits, Field
 from askance_client.queries.fields import ValueType
@@ -299,6 +299,4 @@ def joined(parts: Sequence[Encoded]) -> Encoded:
     present = np.concatenate(presents)
     if present.all():
         present = np.broadcast_to(np.True_, len(present))
-    if isinstance(values[0], tuple):
-        return tuple(np.concatenate(words) for words in zip(*values, strict=True)), present
-    return np.concatenate(values), present
+    return joined_values(values), present

@@ -53,17 +53,17 @@ class NumberEnds:
 
 
 class ColumnCells(Protocol):
-    """Cells of a column, by which a field is inferred."""
+    """Cells of a column, by which a field is inferred; here of one without any value."""
 
     @property
     def total(self) -> int:
         """Number of rows with a value."""
-        ...
+        return 0
 
     @property
     def some_missing(self) -> bool:
         """True if a row has none."""
-        ...
+        return False
 
     @property
     def missing_texts(self) -> Mapping[str, int]:
@@ -71,61 +71,48 @@ class ColumnCells(Protocol):
 
         Of a column of floats: those of infinity.
         """
-        ...
+        return {}
 
     @property
     def distinct(self) -> int:
         """Number of different values."""
-        ...
+        return 0
 
     @property
     def share(self) -> Fraction:
         """Number of different values over that of rows with one; 0 where there is none."""
-        ...
+        return Fraction(0)
 
     @property
     def evenly(self) -> bool:
         """True if the different values, all of them numbers, lie evenly between their ends."""
-        ...
+        return False
 
     @property
     def truths(self) -> bool:
         """True if there are values, and all are truth values."""
-        ...
+        return False
 
     def texts(self) -> list[str]:
         """Return the different values as texts, sorted."""
-        ...
+        return []
 
     def ends(self) -> NumberEnds | None:
         """Return the ends of a column of numbers; None: a value is none, or there is none."""
-        ...
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadCells:
+@dataclass(frozen=True)
+class UnreadCells(ColumnCells):
     """Cells of a column that holds neither numbers, truth values, texts nor times."""
 
     why: str  # what the column holds, for the reader of a result
-    total = 0
-    distinct = 0
-    share = Fraction(0)
-    some_missing = False
-    evenly = False
-    truths = False
-
-    @property
-    def missing_texts(self) -> Mapping[str, int]:
-        return {}
 
     def texts(self) -> list[str]:
         raise InvalidRecord(f"label: expected a column of labels, got {self.why}")
 
-    def ends(self) -> NumberEnds | None:
-        return None
 
-
-class TextCells:
+class TextCells(ColumnCells):
     """Cells of a column by their text.
 
     Args:
@@ -223,7 +210,7 @@ class TextCells:
         return 1 + min(row for cell, row in rows.items() if str(cell) in found)
 
 
-class NumberCells:
+class NumberCells(ColumnCells):
     """Cells of a column of whole numbers or floats, put together block by block.
 
     Args:
@@ -242,8 +229,6 @@ class NumberCells:
         self._values: Numbers = np.empty(0)
         self._rows: NDArray[np.int64] = np.empty(0, np.int64)
         self._level = 0
-
-    truths = False
 
     def block(self, values: Numbers, missing: int, infinite: Mapping[str, int]) -> NumberBlock:
         """Summarize a block's values; to be added by `add`, in any order."""

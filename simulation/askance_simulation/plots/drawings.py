@@ -39,9 +39,7 @@ def tree(shape: shapes.Tree, content: Content) -> Picture:
     told = [f"{leaves} leaves, each with its class, its share of users and the class's share of it"]
     if len(drawn) < len(lines):
         told.append(f"the first {len(drawn)} of {len(lines):,} nodes")
-    _titled(axes, content, f"Decision tree for {shape.label}")
-    style.remark(figure, "; ".join([*told, *([content.remark] if content.remark else [])]))
-    return Picture(figure)
+    return _finished(figure, content, f"Decision tree for {shape.label}", *told, content.remark)
 
 
 def rule_list(shape: shapes.RuleList, content: Content) -> Picture:
@@ -65,11 +63,10 @@ def rule_list(shape: shapes.RuleList, content: Content) -> Picture:
         f"{shape.label} = {shape.default}",
         _colour(shape.default_index),
     )
-    _titled(axes, content, f"Rules for {shape.label}, read from the top")
     of_all = len(shape.rules)
     told = f"the first {len(rules)} of {of_all:,}" if len(rules) < of_all else ""
-    style.remark(figure, "; ".join(part for part in (told, content.remark) if part))
-    return Picture(figure)
+    heading = f"Rules for {shape.label}, read from the top"
+    return _finished(figure, content, heading, told, content.remark)
 
 
 def _collect(
@@ -122,8 +119,11 @@ def _blank(figure: Any, lines: int) -> Any:
     return axes
 
 
-def _titled(axes: Any, content: Content, heading: str) -> None:
-    style.head(axes.figure, content.title(heading))
+def _finished(figure: Any, content: Content, heading: str, *told: str) -> Picture:
+    """Put the title above a figure, and below it what is told; empty texts are left out."""
+    style.head(figure, content.title(heading))
+    style.remark(figure, *told)
+    return Picture(figure)
 
 
 _BINS = 40
@@ -141,13 +141,11 @@ def centres(shape: shapes.Centres, content: Content) -> Picture:
     else:
         _in_a_plane(axes, shape, first, second)
     axes.grid(axis="x", color=style.QUIET, alpha=0.25)
-    style.head(figure, content.title("Centres of clusters"))
     style.legend_above(axes)
     told = ["a label is the share of users at the centre"]
     if second is not None and len(shape.names) > 2:
         told.append(f"of {len(shape.names)} numbers the two in which centres differ most")
-    style.remark(figure, "; ".join([*told, *([content.remark] if content.remark else [])]))
-    return Picture(figure)
+    return _finished(figure, content, "Centres of clusters", *told, content.remark)
 
 
 def _most_apart(shape: shapes.Centres) -> tuple[int, int | None]:
@@ -229,15 +227,15 @@ def intervals(shape: shapes.Intervals, content: Content) -> Picture:
     across = "share of users" if content.shares else "estimate"
     heading = "Estimated shares of users" if content.shares else "Estimates with their intervals"
     subject = f" by {content.subject}" if content.subject and content.shares else ""
-    _finish(axes, content, f"{heading}{subject}", across)
-    return _captioned(axes, content, drawn)
+    _across(axes, across)
+    return _captioned(axes, content, f"{heading}{subject}", drawn)
 
 
 def effect(shape: shapes.Effect, content: Content) -> Picture:
     """Draw the rows beside a line at the value of no effect."""
     axes, drawn = _rows(content)
-    axes.axvline(shape.null, color=style.BAD, linestyle="--", linewidth=1.5, label=shape.null_name)
-    _finish(axes, content, shape.heading, shape.unit)
+    axes.axvline(shape.null, **style.REFERENCE, label=shape.null_name)
+    _across(axes, shape.unit)
     ends = [end for row in content.rows for end in (row.low, row.high)]
     if shape.limits is None:
         most = max(*(abs(end - shape.null) for end in ends), 1e-9)
@@ -250,7 +248,7 @@ def effect(shape: shapes.Effect, content: Content) -> Picture:
     told = [f"the interval {contains} {shape.null:g}: {shape.null_name} {is_}"]
     if shape.limits is not None:
         told.append(f"possible values: {shape.limits[0]:g} to {shape.limits[1]:g}")
-    return _captioned(axes, content, drawn, "; ".join(told))
+    return _captioned(axes, content, shape.heading, drawn, *told)
 
 
 def _window(limits: tuple[float, float], values: Sequence[float]) -> tuple[float, float]:
@@ -263,17 +261,11 @@ def _window(limits: tuple[float, float], values: Sequence[float]) -> tuple[float
 def frequent_values(shape: shapes.FrequentValues, content: Content) -> Picture:
     """Draw the values' shares as bars, beside a line at the threshold."""
     axes, drawn = _rows(content, bars=True)
-    axes.axvline(
-        shape.threshold,
-        color=style.BAD,
-        linestyle="--",
-        linewidth=1.5,
-        label=f"threshold {shape.threshold:.3g}",
-    )
+    axes.axvline(shape.threshold, **style.REFERENCE, label=f"threshold {shape.threshold:.3g}")
     subject = f" of {content.subject}" if content.subject else ""
-    _finish(axes, content, f"Frequent values{subject}", "share of users")
+    _across(axes, "share of users")
     axes.set_xlim(left=0)
-    return _captioned(axes, content, drawn)
+    return _captioned(axes, content, f"Frequent values{subject}", drawn)
 
 
 def _rows(content: Content, *, bars: bool = False) -> tuple[Any, int]:
@@ -318,19 +310,16 @@ def _rows(content: Content, *, bars: bool = False) -> tuple[Any, int]:
     return axes, len(drawn)
 
 
-def _finish(axes: Any, content: Content, heading: str, across: str) -> None:
-    style.plain(axes, title="", across=across, up="")
-    style.head(axes.figure, content.title(heading))
-    axes.grid(visible=False, axis="y")
-    axes.grid(axis="x", color=style.QUIET, alpha=0.25)
+def _across(axes: Any, across: str) -> None:
+    style.plain(axes, "", across, "")
+    style.grid_across(axes)
     style.legend_above(axes)
 
 
-def _captioned(axes: Any, content: Content, drawn: int, told: str = "") -> Picture:
+def _captioned(axes: Any, content: Content, heading: str, drawn: int, *told: str) -> Picture:
     of_all = len(content.rows)
-    parts = [told, f"the {drawn} greatest of {of_all:,}" if drawn < of_all else "", content.remark]
-    style.remark(axes.figure, "; ".join(part for part in parts if part))
-    return Picture(axes.figure)
+    cut = f"the {drawn} greatest of {of_all:,}" if drawn < of_all else ""
+    return _finished(axes.figure, content, heading, *told, cut, content.remark)
 
 
 def _row_text(row: EstimateRow) -> str:
@@ -357,10 +346,7 @@ def distribution(shape: shapes.DistributionFunction, content: Content) -> Pictur
     middles = [(point.value_low + point.value_high) / 2 for point in points]
     if any(point.low < point.high for point in points):
         lows, highs = [point.low for point in points], [point.high for point in points]
-        axes.fill_between(
-            middles, lows, highs, color=style.ACCENT, alpha=0.25, linewidth=0,
-            label=content.interval,
-        )  # fmt: skip
+        _band(axes, middles, lows, highs, content)
     wide = [point for point in points if point.value_low < point.value_high]
     if wide:
         axes.hlines(
@@ -374,21 +360,34 @@ def distribution(shape: shapes.DistributionFunction, content: Content) -> Pictur
         )
     # The function between two quantiles is not known.
     marker = "o:" if wide else "o-" if len(points) <= _MARKED else "-"
-    shares = [point.share for point in points]
-    axes.plot(middles, shares, marker, color=style.ACCENT, markersize=4, label="estimate")
-    if content.true_by_row:
-        axes.plot(middles, content.true_by_row, "--", color=style.INK, linewidth=1.3, label="truth")
-    style.plain(
-        axes,
-        title="",
-        across=shape.column,
-        up="share of users up to the value",
-    )
-    style.head(figure, content.title(f"Share of users up to each value of {shape.column}"))
+    _line(axes, middles, [point.share for point in points], marker, content)
+    style.plain(axes, "", shape.column, "share of users up to the value")
     axes.set_ylim(-0.02, 1.02)
     style.legend_above(axes)
-    style.remark(figure, content.remark)
-    return Picture(figure)
+    heading = f"Share of users up to each value of {shape.column}"
+    return _finished(figure, content, heading, content.remark)
+
+
+def _line(
+    axes: Any, across: Sequence[float], shown: Sequence[float], marker: str, content: Content
+) -> None:
+    """Draw estimates from left to right, and the truth of each where it is known."""
+    axes.plot(across, shown, marker, color=style.ACCENT, markersize=4, label="estimate")
+    if content.true_by_row:
+        axes.plot(across, content.true_by_row, "--", color=style.INK, linewidth=1.3, label="truth")
+
+
+def _band(
+    axes: Any,
+    across: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    content: Content,
+) -> None:
+    """Draw the intervals of estimates from left to right."""
+    axes.fill_between(
+        across, lows, highs, color=style.ACCENT, alpha=0.25, linewidth=0, label=content.interval
+    )
 
 
 _MAX_NUMBERS = 12  # classes; cells of more have no number
@@ -404,34 +403,48 @@ def confusion(shape: shapes.ConfusionTable, content: Content) -> Picture:
     size = len(shape.classes)
     figure = fitted_figure(min(2.7 + 0.3 * size, 9.0) + style.height_of_names(shape.classes))
     cells, bars = figure.subplots(1, 2, gridspec_kw={"width_ratios": [3, 1.25]})
-    cells.imshow(parts, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    names = [style.name(text) for text in shape.classes]
-    told = [f"{name}\n{int(n):,} rows" for name, n in zip(names, of_class[:, 0], strict=True)]
-    cells.set_yticks(range(size), told if size <= _MAX_NUMBERS else names)
+    names, few = [style.name(text) for text in shape.classes], size <= _MAX_NUMBERS
+    if few:
+        pairs = zip(names, of_class[:, 0], strict=True)
+        names = [f"{name}\n{int(n):,} rows" for name, n in pairs]
+    _cells(cells, parts, ("Blues", 0, 1), names, ("predicted class", "true class"))
     style.names_across(cells, shape.classes)
-    cells.set_xlabel("predicted class")
-    cells.set_ylabel("true class")
-    cells.tick_params(length=0)
-    if size <= _MAX_NUMBERS:
-        for up in range(size):
-            for across in range(size):
-                value = parts[up, across]
-                colour = "white" if value > 0.6 else style.INK
-                cells.text(across, up, f"{value:.0%}", ha="center", va="center", color=colour)
+    if few:
+        _numbers(cells, parts, "{:.0%}".format, 0.6)
     _accuracy(bars, counts)
-    style.head(figure, content.title(f"True and predicted class of {shape.label}"))
-    style.remark(
-        figure,
-        f"on {int(counts.sum()):,} rows of users who were not asked; a row of cells sums to 100%",
-    )
-    return Picture(figure)
+    told = f"on {int(counts.sum()):,} rows of users who were not asked; a row of cells sums to 100%"
+    return _finished(figure, content, f"True and predicted class of {shape.label}", told)
+
+
+def _cells(
+    axes: Any,
+    values: Any,
+    colours: tuple[str, float, float],
+    names: Sequence[str],
+    labels: tuple[str, str],
+) -> None:
+    """Draw a table as cells: a map of colours with its limits, rows' names, labels of both axes."""
+    axes.imshow(values, cmap=colours[0], vmin=colours[1], vmax=colours[2], aspect="auto")
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    axes.tick_params(length=0)
+
+
+def _numbers(
+    axes: Any, values: Any, text: Callable[[float], str], dark: float, **look: float
+) -> None:
+    """Write each cell's number into it, white on cells beyond `dark`."""
+    for (up, across), value in np.ndenumerate(values):
+        colour = "white" if abs(value) > dark else style.INK
+        axes.text(across, up, text(value), ha="center", va="center", color=colour, **look)
 
 
 def _accuracy(axes: Any, counts: np.ndarray[Any, Any]) -> None:
     right = float(np.trace(counts) / counts.sum())
     guess = float(counts.sum(axis=1).max() / counts.sum())
     axes.bar([0], [right], color=style.ACCENT, width=0.55)
-    axes.axhline(guess, color=style.BAD, linestyle="--", linewidth=1.5)
+    axes.axhline(guess, **style.REFERENCE)
     axes.annotate(
         f"{right:.1%}", (0, right / 2), ha="center", va="center", color="white", fontweight="bold"
     )
@@ -441,7 +454,7 @@ def _accuracy(axes: Any, counts: np.ndarray[Any, Any]) -> None:
         fontsize=9, color=style.INK,
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1},
     )  # fmt: skip
-    style.plain(axes, title="", across="", up="share of rows that are right")
+    style.plain(axes, "", "", "share of rows that are right")
     axes.set_xticks([0], ["this result"])
     axes.set_xlabel("dashed: the most\nfrequent class for all", fontsize=9)
     axes.set_xlim(-0.5, 0.5)
@@ -470,19 +483,10 @@ def predictions(shape: shapes.Predictions, content: Content) -> Picture:
     )
     ends = np.array([predicted.min(), predicted.max()])
     axes.plot(ends, ends, color=style.INK, linewidth=1.2, label="exact prediction", zorder=2)
-    axes.axhline(
-        true.mean(), color=style.BAD, linestyle="--", linewidth=1.5, label="the mean for all rows"
-    )
-    style.plain(
-        axes,
-        title="",
-        across=f"predicted {shape.target}",
-        up=f"true {shape.target}",
-    )
-    style.head(figure, content.title(f"True and predicted {shape.target}"))
+    axes.axhline(true.mean(), **style.REFERENCE, label="the mean for all rows")
+    style.plain(axes, "", f"predicted {shape.target}", f"true {shape.target}")
     style.legend_above(axes)
-    style.remark(figure, content.remark)
-    return Picture(figure)
+    return _finished(figure, content, f"True and predicted {shape.target}", content.remark)
 
 
 _MAX_TABLES = 6
@@ -507,7 +511,6 @@ def tables(shape: shapes.Tables, content: Content) -> Picture:
         _draw_table(axes, table, highest)
     for axes in spots[len(drawn) :]:
         axes.remove()
-    style.head(figure, content.title(shape.heading))
     told = [f"numbers: {shape.unit}, in percent"]
     if content.rows:
         widest = max((row.high - row.low) / 2 for row in content.rows)
@@ -518,26 +521,22 @@ def tables(shape: shapes.Tables, content: Content) -> Picture:
             told.append(f"{held:,} of {len(content.rows):,} intervals contain the truth")
     if len(drawn) < len(shape.tables):
         told.append(f"the first {len(drawn)} of {len(shape.tables):,} tables")
-    style.remark(figure, "; ".join([*told, *([content.remark] if content.remark else [])]))
-    return Picture(figure)
+    return _finished(figure, content, shape.heading, *told, content.remark)
 
 
 def _draw_table(axes: Any, table: shapes.TwoWayTable, highest: float) -> None:
-    axes.imshow(table.values, cmap="Blues", vmin=0, vmax=highest or 1, aspect="auto")
-    axes.set_yticks(range(len(table.row_labels)), [style.name(text) for text in table.row_labels])
+    names, values = list(map(style.name, table.row_labels)), np.array(table.values)
+    labels = (style.name(table.across), style.name(table.up))
+    _cells(axes, values, ("Blues", 0, highest or 1), names, labels)
     style.names_across(axes, table.column_labels)
-    axes.set_xlabel(style.name(table.across))
-    axes.set_ylabel(style.name(table.up))
-    axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
-    if len(table.row_labels) * len(table.column_labels) > _NUMBERED_CELLS:
-        return
-    for up, row in enumerate(table.values):
-        for across, value in enumerate(row):
-            colour = "white" if value > 0.6 * highest else style.INK
-            text = f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.1f}"
-            axes.text(across, up, text, ha="center", va="center", color=colour, fontsize=9)
+    if len(table.row_labels) * len(table.column_labels) <= _NUMBERED_CELLS:
+        _numbers(axes, values, _percent, 0.6 * highest, fontsize=9)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
 
 
 _MAX_BARS = 25
@@ -559,22 +558,13 @@ def coefficients(shape: shapes.Coefficients, content: Content) -> Picture:
     colours = [style.ACCENT if value >= 0 else style.BAD for value in values]
     axes.barh(range(len(drawn)), values, color=colours)
     axes.axvline(0, color=style.INK, linewidth=1)
-    style.plain(
-        axes,
-        title="",
-        across="weight of the scaled feature",
-        up="",
-    )
+    style.plain(axes, "", "weight of the scaled feature", "")
     axes.set_yticks(range(len(drawn)), [style.name(shape.names[place]) for place in drawn])
-    axes.grid(visible=False, axis="y")
-    axes.grid(axis="x", color=style.QUIET, alpha=0.25)
+    style.grid_across(axes)
     heading = f"Weights in the prediction of {style.name(shape.outcome)}"
-    style.head(figure, content.title(heading))
-    told = ["features are scaled by the schema's bounds; weights have no intervals"]
-    if len(drawn) < len(order):
-        told.append(f"the {len(drawn)} greatest of {len(order):,}")
-    style.remark(figure, "; ".join(told))
-    return Picture(figure)
+    told = "features are scaled by the schema's bounds; weights have no intervals"
+    cut = f"the {len(drawn)} greatest of {len(order):,}" if len(drawn) < len(order) else ""
+    return _finished(figure, content, heading, told, cut)
 
 
 def components(shape: shapes.Components, content: Content) -> Picture:
@@ -586,26 +576,18 @@ def components(shape: shapes.Components, content: Content) -> Picture:
     names = [str(place + 1) for place in places]
     drawn = bars.bar(places, shape.explained, color=style.ACCENT)
     bars.bar_label(drawn, [f"{part:.0%}" for part in shape.explained], fontsize=9, padding=2)
-    style.plain(bars, title="", across="component", up="part of the variance")
-    bars.axhline(1 / width, color=style.BAD, linestyle="--", linewidth=1.5)
+    style.plain(bars, "", "component", "part of the variance")
+    bars.axhline(1 / width, **style.REFERENCE)
     bars.set_xticks(places, names)
     bars.set_ylim(0, 1.08)
     loadings = np.array(shape.loadings).T
-    cells.imshow(loadings, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+    labels = ("component", "weight of each number")
+    _cells(cells, loadings, ("PuOr", -1, 1), list(map(style.name, shape.names)), labels)
     cells.set_xticks(places, names)
-    cells.set_yticks(range(width), [style.name(name) for name in shape.names])
-    cells.set_xlabel("component")
-    cells.set_ylabel("weight of each number")
-    cells.tick_params(length=0)
     if count <= _NUMBERED_COMPONENTS:
-        for up, across in np.ndindex(width, count):
-            value = loadings[up, across]
-            colour = "white" if abs(value) > 0.7 else style.INK
-            cells.text(across, up, f"{value:+.2f}", ha="center", va="center", color=colour)
-    style.head(figure, content.title("Principal components"))
-    told = ["dashed: the part of a direction at random", content.remark]
-    style.remark(figure, "; ".join(part for part in told if part))
-    return Picture(figure)
+        _numbers(cells, loadings, "{:+.2f}".format, 0.7)
+    told = "dashed: the part of a direction at random"
+    return _finished(figure, content, "Principal components", told, content.remark)
 
 
 _MARKED_TIMES = 40  # points; more are a line
@@ -618,22 +600,16 @@ def time_series(shape: shapes.TimeSeries, content: Content) -> Picture:
     figure = fitted_figure(3.9 + style.height_of_names(names))
     axes = figure.add_subplot()
     lows, highs = [row.low for row in rows], [row.high for row in rows]
-    axes.fill_between(
-        places, lows, highs, color=style.ACCENT, alpha=0.25, linewidth=0, label=content.interval
-    )
+    _band(axes, places, lows, highs, content)
     marker = "o-" if len(rows) <= _MARKED_TIMES else "-"
-    shown = [row.shown for row in rows]
-    axes.plot(places, shown, marker, color=style.ACCENT, markersize=4, label="estimate")
-    if content.true_by_row:
-        axes.plot(places, content.true_by_row, "--", color=style.INK, linewidth=1.3, label="truth")
+    _line(axes, places, [row.shown for row in rows], marker, content)
     up = "share of users" if content.shares else "estimate"
     subject = f" of {content.subject}" if content.subject else ""
-    style.plain(axes, title="", across="epoch", up=up)
-    style.head(figure, content.title(f"{up.capitalize()}{subject} over time"))
+    style.plain(axes, "", "epoch", up)
     style.names_across(axes, names)
     style.legend_above(axes)
-    style.remark(figure, content.remark)
-    return Picture(figure)
+    heading = f"{up.capitalize()}{subject} over time"
+    return _finished(figure, content, heading, content.remark)
 
 
 def draw(shape: shapes.ResultShape | None, content: Content) -> Picture:

@@ -41,12 +41,12 @@ def rounds(taken: Sequence[RoundTaken], title: str) -> Picture:
             above.bar_label(
                 bars, [style.short(height, 3) for height in heights], fontsize=8, padding=2
             )
-    style.plain(above, title=title, across="", up="users, answers")
+    style.plain(above, title, "", "users, answers")
     above.margins(y=0.15)
     above.yaxis.set_major_formatter(lambda value, _: style.short(value))
     style.legend_beside(above)
     below.plot(places, [one.tau for one in taken], "o-", color=style.BAD, markersize=5)
-    style.plain(below, title="", across="round", up="tolerance τ")
+    style.plain(below, "", "round", "tolerance τ")
     if style.wide([one.tau for one in taken]):
         below.set_yscale("log")
         below.margins(y=0.3)
@@ -98,7 +98,7 @@ def spending(transcript: Transcript, budget: float, title: str) -> Picture:
         axes.hist(spent, _BINS, weights=[users[level] for level in levels], color=style.ACCENT)
         axes.axvline(budget, color=style.INK, linestyle="--", linewidth=1)
     across = f"ε that a user was asked to spend (budget: {budget:.4g})"
-    style.plain(axes, title=title, across=across, up="users")
+    style.plain(axes, title, across, "users")
     axes.margins(y=0.12)
     axes.yaxis.set_major_formatter(lambda value, _: style.short(value))
     return Picture(figure)
@@ -151,7 +151,7 @@ def trials(assessments: Sequence[Assessment], content: Content) -> Picture:
             axes.scatter(across, heights, c=colour, s=24, marker=marker, label=label)
     if guess is not None:
         axes.axhline(guess, color=style.QUIET, linestyle="--", label="a constant guess")
-    style.plain(axes, title="", across="trial", up="error")
+    style.plain(axes, "", "trial", "error")
     style.head(figure, content.title("Error of each trial"))
     style.legend_above(axes)
     top = 1.1 * max(*errors, guess or 0.0) or 0.1
@@ -179,12 +179,11 @@ def beside_guess(assessment: Assessment, content: Content) -> Picture:
         axes.annotate(
             f"{value:.3g}", (value, place), xytext=(4, 0), textcoords="offset points", va="center"
         )
-    style.plain(axes, title="", across="error", up="")
+    style.plain(axes, "", "error", "")
     style.head(figure, content.title("Error beside that of a constant guess"))
     axes.set_yticks([1, 0], ["this result", "a constant guess"])
     axes.set_xlim(0, 1.15 * max(error, guess, 1e-9))
-    axes.grid(visible=False, axis="y")
-    axes.grid(axis="x", color=style.QUIET, alpha=0.25)
+    style.grid_across(axes)
     style.remark(figure, content.remark)
     return Picture(figure)
 

@@ -10,6 +10,8 @@ from typing import Any
 INK, ACCENT, QUIET, BAD = "#222222", "#0072b2", "#8a8a8a", "#d55e00"
 PALE = ("#cfe3f2", "#fbdcc4", "#c9ece0", "#f3dbe7", "#fbeac9", "#dcf0fb")
 """Backgrounds of outcomes, behind dark text that names them."""
+REFERENCE = {"color": BAD, "linestyle": "--", "linewidth": 1.5}
+"""Look of a line at a value to compare with."""
 MARKERS = "os^DvPX*"
 MOST_LINES = len(MARKERS)
 _NAMES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
@@ -68,6 +70,12 @@ def plain(axes: Any, title: str, across: str, up: str) -> None:
     axes.set_ylabel(up)
 
 
+def grid_across(axes: Any) -> None:
+    """Draw the grid's upright lines alone."""
+    axes.grid(visible=False, axis="y")
+    axes.grid(axis="x", color=QUIET, alpha=0.25)
+
+
 def wide(values: Sequence[float]) -> bool:
     """Return whether an axis with these values is to be logarithmic."""
     return min(values) > 0 and max(values) >= _WIDE * min(values)
@@ -107,8 +115,9 @@ def head(figure: Any, title: str) -> None:
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11, color=INK)
 
 
-def remark(figure: Any, text: str) -> None:
-    """Put an explanation below all axes, on the left; none where the text is empty."""
+def remark(figure: Any, *parts: str) -> None:
+    """Put an explanation below all axes, on the left; parts that are empty are left out."""
+    text = "; ".join(filter(None, parts))
     if text:
         lines = "\n".join(textwrap.wrap(text, _LINE))
         figure.supxlabel(lines, x=0.01, ha="left", fontsize=9, color="#555555")

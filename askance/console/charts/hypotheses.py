@@ -68,10 +68,7 @@ def interval_chart(
 
     parts: list[Markup] = []
     for tick in ticks:
-        x = across(tick)
-        parts.append(element("line", x1=x, x2=x, y1=_TOP, y2=floor_y, class_="grid"))
-        label = number_label(tick, shares=shares)
-        parts.append(element("text", label, x=x, y=floor_y + 16, text_anchor="middle"))
+        parts += _upright(across(tick), _TOP, floor_y, number_label(tick, shares=shares))
     for value, name in marks:
         x = across(value)
         parts.append(element("line", x1=x, x2=x, y1=_TOP - 4, y2=floor_y, class_="reference"))
@@ -86,6 +83,14 @@ def interval_chart(
             parts.append(element("line", x1=end, x2=end, y1=y - 4, y2=y + 4, class_="interval"))
         parts.append(element("circle", cx=across(row.shown), cy=y, r=3.5, class_="mark"))
     return chart(title, WIDTH, height, *parts)
+
+
+def _upright(x: float, top: float, floor_y: float, label: str, kind: str = "grid") -> list[Markup]:
+    """Return a line of the grid from the top down, and its label below it."""
+    return [
+        element("line", x1=x, x2=x, y1=top, y2=floor_y, class_=kind),
+        element("text", label, x=x, y=floor_y + 16, text_anchor="middle"),
+    ]
 
 
 MAX_LINES = 60  # nodes, rules or weights that are drawn
@@ -155,10 +160,8 @@ def signed_bars(title: str, names: Sequence[str], values: Sequence[float], below
 
     parts: list[Markup] = []
     for tick in ticks:
-        x = across(tick)
         kind = "axis" if abs(tick) < 1e-12 else "grid"
-        parts.append(element("line", x1=x, x2=x, y1=8, y2=floor_y, class_=kind))
-        parts.append(element("text", number_label(tick), x=x, y=floor_y + 16, text_anchor="middle"))
+        parts += _upright(across(tick), 8, floor_y, number_label(tick), kind)
     for place, (name, value) in enumerate(pairs):
         y = 10.0 + LINE * place
         left, right = sorted((across(0.0), across(value)))
@@ -198,24 +201,26 @@ def plane_chart(
     title: str, names: tuple[str, str], points: Sequence[tuple[float, float, float]]
 ) -> Markup:
     """Return points in a plane, each as large as its weight."""
-    ends = [
+    across_ticks, up_ticks = (
         ticks_between(min(values), max(values)) for values in list(zip(*points, strict=True))[:2]
-    ]
+    )
     wide, high = WIDTH - 60 - RIGHT, _PLOT - 56.0
     floor_y = 12 + high
+
+    def at(across: float, up: float) -> tuple[float, float]:
+        right = (across - across_ticks[0]) / (across_ticks[-1] - across_ticks[0])
+        above = (up - up_ticks[0]) / (up_ticks[-1] - up_ticks[0])
+        return 60 + wide * right, floor_y - high * above
+
     parts: list[Markup] = []
-    for tick in ends[0]:
-        x = 60 + wide * (tick - ends[0][0]) / (ends[0][-1] - ends[0][0])
-        parts.append(element("line", x1=x, x2=x, y1=12, y2=floor_y, class_="grid"))
-        label = number_label(tick)
-        parts.append(element("text", label, x=x, y=floor_y + 15, text_anchor="middle"))
-    for tick in ends[1]:
-        y = floor_y - high * (tick - ends[1][0]) / (ends[1][-1] - ends[1][0])
+    for tick in across_ticks:
+        parts += _upright(at(tick, 0)[0], 12, floor_y, number_label(tick))
+    for tick in up_ticks:
+        y = at(0, tick)[1]
         parts.append(element("line", x1=60, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         parts.append(element("text", number_label(tick), x=52, y=y + 4, text_anchor="end"))
     for place, (across, up, weight) in enumerate(points, start=1):
-        x = 60 + wide * (across - ends[0][0]) / (ends[0][-1] - ends[0][0])
-        y = floor_y - high * (up - ends[1][0]) / (ends[1][-1] - ends[1][0])
+        x, y = at(across, up)
         radius = _LEAST + (_GREATEST - _LEAST) * min(max(weight, 0.0), 1.0)
         parts.append(element("circle", cx=x, cy=y, r=radius, class_="mark"))
         parts.append(element("text", str(place), x=x + radius + 3, y=y + 4, class_="strong"))
@@ -286,44 +291,41 @@ def _intervals(_: shapes.ResultShape, presentation: Presentation) -> HypothesisP
     rows = list(presentation.rows)
     if presentation.ranked:
         rows.sort(key=lambda row: (row.group, -row.shown))
-    if not rows:
-        return None
     limits = presentation.whole if len(rows) == 1 else None
     if limits is not None:
         within = f"{number_label(limits[0])} to {number_label(limits[1])}"
         title = f"Estimate with its interval, within {within}"
     else:
         title = f"Estimates with their intervals{_of(len(rows))}"
-    drawn = interval_chart(title, rows, shares=presentation.shares, limits=limits)
+    return _of_rows(title, rows, shares=presentation.shares, limits=limits)
+
+
+def _of_rows(
+    title: str,
+    rows: Sequence[EstimateRow],
+    *,
+    shares: bool,
+    marks: Sequence[tuple[float, str]] = (),
+    limits: tuple[float, float] | None = None,
+) -> HypothesisPicture | None:
+    """Return the intervals of some rows; None: there is no row."""
+    if not rows:
+        return None
+    drawn = interval_chart(title, rows, shares=shares, marks=marks, limits=limits)
     return HypothesisPicture((drawn,), _ROWS, title)
 
 
 def _effect(shape: shapes.Effect, presentation: Presentation) -> HypothesisPicture | None:
-    if not presentation.rows:
-        return None
-    title = f"{shape.heading}: {shape.unit}"
-    drawn = interval_chart(
-        title,
-        presentation.rows,
-        shares=presentation.shares,
-        marks=[(shape.null, shape.null_name)],
-        limits=shape.limits,
-    )
-    return HypothesisPicture((drawn,), _ROWS, title)
+    marks = [(shape.null, shape.null_name)]
+    title, shares = f"{shape.heading}: {shape.unit}", presentation.shares
+    return _of_rows(title, presentation.rows, shares=shares, marks=marks, limits=shape.limits)
 
 
 def _frequent(shape: shapes.FrequentValues, presentation: Presentation) -> HypothesisPicture | None:
-    if not presentation.rows:
-        return None
     rows = sorted(presentation.rows, key=lambda row: -row.shown)
     title = f"Frequent values with their intervals{_of(len(rows))}"
-    drawn = interval_chart(
-        title,
-        rows,
-        shares=presentation.shares,
-        marks=[(shape.threshold, "frequent from here")],
-    )
-    return HypothesisPicture((drawn,), _ROWS, title)
+    marks = [(shape.threshold, "frequent from here")]
+    return _of_rows(title, rows, shares=presentation.shares, marks=marks)
 
 
 def _tables(shape: shapes.Tables, _: Presentation) -> HypothesisPicture:
@@ -341,11 +343,9 @@ def _distribution(
 ) -> HypothesisPicture | None:
     if any(point.value_low < point.value_high for point in shape.points):
         return _quantiles(shape)
-    if not presentation.rows:
-        return None
     drawn, part = _spread(presentation.rows)
     title = f"{shape.column}: share of users up to each value{part}"
-    return HypothesisPicture((interval_chart(title, drawn, shares=True),), _ROWS, title)
+    return _of_rows(title, drawn, shares=True)
 
 
 def _quantiles(shape: shapes.DistributionFunction) -> HypothesisPicture:
@@ -363,7 +363,7 @@ def _quantiles(shape: shapes.DistributionFunction) -> HypothesisPicture:
 
 def _spread(rows: Sequence[EstimateRow]) -> tuple[Sequence[EstimateRow], str]:
     """Return the last row and those at equal steps before it, as many as are drawn, and say so."""
-    step = ceil(len(rows) / _POINTS)
+    step = max(ceil(len(rows) / _POINTS), 1)
     drawn = rows[(len(rows) - 1) % step :: step]
     return drawn, "" if step == 1 else f"; {len(drawn)} of {len(rows):,} are drawn"
 
@@ -462,8 +462,5 @@ PICTURES_OF_JSON: Mapping[str, Callable[[Any], HypothesisPicture]] = MappingProx
 
 
 def _time_series(presentation: Presentation) -> HypothesisPicture | None:
-    if not presentation.rows:
-        return None
     title = f"Estimates in order of time{_of(len(presentation.rows))}"
-    drawn = interval_chart(title, presentation.rows, shares=presentation.shares)
-    return HypothesisPicture((drawn,), _ROWS, title)
+    return _of_rows(title, presentation.rows, shares=presentation.shares)

@@ -1,6 +1,6 @@
 """Every learner under every oracle: how wrong it is, on a small world of its own.
 
-Each learner learns about the rows of its world (`askance_simulation.experiments.worlds`) from
+Each learner learns about the rows of its world (`tests.worlds`) from
 oracles that know them, draw from them, are off by almost tau wherever that hurts, see one label in
 ten flipped, or are a curator or a fleet of devices. Its error is what `askance simulate --list`
 says it is.
@@ -22,7 +22,7 @@ from typing import Any
 from askance_aggregator.learners import Answers, Batch, learners
 from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import Oracle, learn
-from askance_simulation.experiments.worlds import ORACLES, World, world
+from tests.worlds import ORACLES, World, world
 
 QUICK = ("exact", "wrong side")
 _TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", re.DOTALL)

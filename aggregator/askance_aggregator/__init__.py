@@ -6,7 +6,7 @@ to ask, of how many, and what to conclude. Its packages:
 - ``learners``: generators without I/O, which know queries only.
 - ``numbers``: exact parsing; ``sampling``: exact draws.
 - ``oracles``: what answers a learner: exactly, from samples, or as an adversary; a fleet is one
-  more. ``oracles.reductions``: local algorithms and statistical queries in place of each other.
+  more.
 - ``queries``: queries as an analyst builds them; ``families``: facts of each family of randomizers.
 - ``declarations``: annotated arguments, by which parameters and keys are stated once.
 - ``table_design``: randomizers for the mean of a bounded number, designed by linear program.

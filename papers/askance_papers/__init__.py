@@ -2,6 +2,7 @@
 
 - ``curator``: algorithms for a party that holds all users' records; ``curate``: its learners on a
   data file.
+- ``reductions``: local algorithms and statistical queries in place of each other.
 - ``reproduce``: theorems, tables and figures, each beside what is measured.
 - ``commands``: `askance curate` and `askance reproduce`, which the command line finds as entry
   points; ``interface``: the same for `import askance as ask`.

@@ -32,8 +32,8 @@ from askance_aggregator.oracles import (
 from askance_aggregator.queries import EncodedColumns
 from askance_aggregator.studies.study import Study
 from askance_client.queries import Category
-from askance_simulation.experiments.worlds import ORACLES, ROWS, World, world
 from tests.kinds import BY_KIND
+from tests.worlds import ORACLES, ROWS, World, world
 
 NAMES = [entry.name for entry in learners()]
 

@@ -22,7 +22,7 @@ from askance_aggregator.learners.learning import Answer
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.oracles import learn
 from askance_aggregator.reports.figures import estimate_texts, nats_text
-from askance_simulation.experiments.worlds import ORACLES, world
+from tests.worlds import ORACLES, world
 
 NAMES = [entry.name for entry in learners()]
 

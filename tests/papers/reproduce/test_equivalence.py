@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question
-from askance_aggregator.oracles.reductions import Product, laws
-from askance_aggregator.oracles.reductions.products import product_of
 from askance_aggregator.queries import predicate
+from askance_papers.reductions import Product, laws
+from askance_papers.reductions.products import product_of
 from askance_papers.reproduce.counting import AskedOnce
 from askance_papers.reproduce.klnrs08 import lemma_4_4, lemma_4_5, theorem_4_8, transcripts
 from askance_simulation.randomness import Seed

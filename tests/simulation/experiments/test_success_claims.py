@@ -18,7 +18,7 @@ from askance_aggregator.learners import Answer, find, learners
 from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import learn
 from askance_simulation.experiments.references import PopulationOracle
-from askance_simulation.experiments.worlds import World, world
+from tests.worlds import World, world
 
 Spoil = Callable[[Any], Any]
 

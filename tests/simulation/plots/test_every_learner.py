@@ -46,10 +46,10 @@ from askance_aggregator.learners.shapes import (
 )
 from askance_aggregator.oracles import learn
 from askance_client.errors import InvalidParameter
-from askance_simulation.experiments.worlds import ORACLES, world
 from askance_simulation.plots import result_picture
 from askance_simulation.plots.drawings import DRAWINGS, draw
 from askance_simulation.plots.picture import Content, Picture
+from tests.worlds import ORACLES, world
 
 NAMES = [entry.name for entry in learners()]
 WIDTH = 600  # pixels

@@ -8,8 +8,9 @@ from fractions import Fraction
 from math import ceil, exp, expm1, log
 
 from askance_aggregator.families import k_ary_response, randomized_response
-from askance_aggregator.oracles import learn, reductions
+from askance_aggregator.oracles import learn
 from askance_client.accounting import parse_epsilon
+from askance_papers import reductions
 from askance_papers.reproduce.checks import chance_distance
 from askance_papers.reproduce.counting import AskedOnce
 from askance_papers.reproduce.klnrs08 import transcripts

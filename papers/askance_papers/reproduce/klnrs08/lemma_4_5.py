@@ -11,10 +11,11 @@ from math import exp
 import numpy as np
 
 from askance_aggregator.families import randomized_response
-from askance_aggregator.oracles import learn, reductions
-from askance_aggregator.oracles.reductions.laws import Law
+from askance_aggregator.oracles import learn
 from askance_aggregator.queries import predicate
 from askance_client.accounting import parse_epsilon
+from askance_papers import reductions
+from askance_papers.reductions.laws import Law
 from askance_papers.reproduce.checks import ALPHA, rate_agrees
 from askance_papers.reproduce.counting import AskedOnce, generator
 from askance_papers.reproduce.klnrs08 import transcripts

@@ -20,7 +20,9 @@ from askance_aggregator.learners import (
     masked_parity_schema,
 )
 from askance_aggregator.oracles import ExactOracle, MaskedParityOracle, Oracle, learn
-from askance_aggregator.oracles.reductions import (
+from askance_aggregator.queries import EncodedColumns, encode_columns
+from askance_client.queries import Schema
+from askance_papers.reductions import (
     Interactive,
     NonInteractive,
     by_adaptive_queries,
@@ -29,8 +31,6 @@ from askance_aggregator.oracles.reductions import (
     one_round_algorithm,
     run_locally,
 )
-from askance_aggregator.queries import EncodedColumns, encode_columns
-from askance_client.queries import Schema
 from askance_papers.reproduce.checks import rate_exceeded
 from askance_papers.reproduce.counting import AskedOnce, generator
 from askance_papers.reproduce.reproduction import Reproduction, Row, Setting

@@ -12,6 +12,7 @@ from unittest import mock
 
 CURATOR = "askance_papers.curator"
 ORACLES = "askance_aggregator.oracles"
+REDUCTIONS = "askance_papers.reductions"
 REPRODUCE = "askance_papers.reproduce"
 Wrong = Callable[[Any], Any]
 

@@ -16,6 +16,7 @@ from tests.papers.reproduce.planted.defect import (
     CURATOR,
     ORACLES,
     QUIET_TALLIES,
+    REDUCTIONS,
     REPRODUCE,
     Defect,
     Defects,
@@ -44,7 +45,7 @@ def _gamma_times(factor: float) -> Wrong:
 
 def _independent_reports(_: Any) -> Any:
     """Estimate a product of likelihoods by the product of their expectations."""
-    products = import_module(f"{ORACLES}.reductions.products")
+    products = import_module(f"{REDUCTIONS}.products")
     batch = import_module("askance_aggregator.learners").Batch
 
     def estimate(asked: Any, relative: Fraction, oracle: Any) -> Fraction:
@@ -134,7 +135,7 @@ def _tenth_of_the_users(honest: Any) -> Any:
 
 _WIDE_TOLERANCE = Defect(
     "a tolerance twenty times as wide",
-    f"{ORACLES}.reductions.laws:_estimate",
+    f"{REDUCTIONS}.laws:_estimate",
     _twenty_times_as_wide,
 )
 _CHOICE_AT_TWICE = Defect(
@@ -234,7 +235,7 @@ DEFECTS: Defects = {
     "lemma-4.4": (
         Defect(
             "half as many candidates",
-            f"{ORACLES}.reductions.laws:candidates",
+            f"{REDUCTIONS}.laws:candidates",
             lambda honest: lambda call, each: honest(call, each) // 2,
         ),
         _WIDE_TOLERANCE,
@@ -242,7 +243,7 @@ DEFECTS: Defects = {
     "lemma-4.5": (
         Defect(
             "a user's reports taken for independent",
-            f"{ORACLES}.reductions.laws:_estimate",
+            f"{REDUCTIONS}.laws:_estimate",
             _independent_reports,
         ),
         _WIDE_TOLERANCE,
@@ -250,7 +251,7 @@ DEFECTS: Defects = {
     "theorem-4.8": (
         Defect(
             "every candidate accepted",
-            f"{ORACLES}.reductions.back:acceptance",
+            f"{REDUCTIONS}.back:acceptance",
             lambda honest: lambda estimate, asked: Fraction(1),
         ),
         Defect(

@@ -24,6 +24,7 @@ from askance_simulation.populations.labelled_bits import Parity
 from tests.papers.reproduce.planted.defect import (
     CURATOR,
     ORACLES,
+    REDUCTIONS,
     REPRODUCE,
     Defect,
     Wrong,
@@ -264,7 +265,7 @@ def _fifth_accepted(honest: Any) -> Any:
 
 def _asked_apart(honest: Any) -> Any:
     """Estimate the likelihood of a user's reports by the product of their own."""
-    product_of = import_module(f"{ORACLES}.reductions.products").product_of
+    product_of = import_module(f"{REDUCTIONS}.products").product_of
 
     def ask(asked: Any, relative: Fraction) -> Any:
         found = Fraction(1)
@@ -471,14 +472,14 @@ PROMISES: Mapping[Promise, Mapping[str, Sequence[Defect]]] = {
         "lemma-4.4": [
             Defect(
                 "every fifth candidate accepted",
-                f"{ORACLES}.reductions.back:acceptance",
+                f"{REDUCTIONS}.back:acceptance",
                 _fifth_accepted,
             ),
         ],
         "lemma-4.5": [
             Defect(
                 "second reports that know nothing of the first",
-                f"{ORACLES}.reductions.back:_ask",
+                f"{REDUCTIONS}.back:_ask",
                 _asked_apart,
             ),
         ],

@@ -28,14 +28,6 @@ from askance_aggregator.oracles import (
     WrongSideOracle,
     learn,
 )
-from askance_aggregator.oracles.reductions import (
-    BooleanOracle,
-    by_adaptive_queries,
-    digits_of,
-    local_algorithm,
-    one_round_algorithm,
-    run_locally,
-)
 from askance_aggregator.queries import (
     category,
     encode_columns,
@@ -52,6 +44,14 @@ from askance_client.queries import (
     QueryKind,
     Real,
     Schema,
+)
+from askance_papers.reductions import (
+    BooleanOracle,
+    by_adaptive_queries,
+    digits_of,
+    local_algorithm,
+    one_round_algorithm,
+    run_locally,
 )
 from askance_papers.reproduce.counting import AskedOnce
 from askance_simulation.populations import Population

@@ -10,11 +10,11 @@ from itertools import product
 from math import prod
 
 from askance_aggregator.learners import Question
-from askance_aggregator.oracles.reductions.local_algorithms import LocalCall
 from askance_aggregator.queries import cross, dot, real
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.exact_laws import probability
 from askance_client.queries import Query
+from askance_papers.reductions.local_algorithms import LocalCall
 
 _GRID = 28  # g lies in [-1, 1] and is rounded to multiples of 2^-28
 _ROUNDED = Fraction(1, 1 << (_GRID + 1))

@@ -12,16 +12,16 @@ from askance_aggregator.estimation import estimate
 from askance_aggregator.families import family_of
 from askance_aggregator.learners import Allocation, Answer, Batch, Learner, NonAdaptive, Question
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.oracles.reductions.local_algorithms import (
+from askance_aggregator.planning import GroupPlan, plan_batch, rehearse
+from askance_client.accounting import parse_epsilon
+from askance_client.errors import InvalidParameter
+from askance_client.queries import Schema
+from askance_papers.reductions.local_algorithms import (
     Interactive,
     LocalCall,
     LocalRun,
     NonInteractive,
 )
-from askance_aggregator.planning import GroupPlan, plan_batch, rehearse
-from askance_client.accounting import parse_epsilon
-from askance_client.errors import InvalidParameter
-from askance_client.queries import Schema
 
 T = TypeVar("T")
 

@@ -17,24 +17,24 @@ r_2 the products of the probabilities of all its reports, with w and without. *F
 yes/no* (Bshouty and Feldman): a number is asked through its binary digits.
 """
 
-from askance_aggregator.oracles.reductions.back import by_adaptive_queries, by_queries, candidates
-from askance_aggregator.oracles.reductions.boolean import BooleanOracle, digits_of
-from askance_aggregator.oracles.reductions.laws import (
+from askance_papers.reductions.back import by_adaptive_queries, by_queries, candidates
+from askance_papers.reductions.boolean import BooleanOracle, digits_of
+from askance_papers.reductions.laws import (
     Law,
     local_law,
     simulated_law,
     simulated_law_in_one_round,
     total_variation,
 )
-from askance_aggregator.oracles.reductions.local_algorithms import (
+from askance_papers.reductions.local_algorithms import (
     Interactive,
     LocalCall,
     LocalRun,
     NonInteractive,
     run_locally,
 )
-from askance_aggregator.oracles.reductions.products import Product
-from askance_aggregator.oracles.reductions.there import local_algorithm, one_round_algorithm
+from askance_papers.reductions.products import Product
+from askance_papers.reductions.there import local_algorithm, one_round_algorithm
 
 __all__ = [
     "BooleanOracle",

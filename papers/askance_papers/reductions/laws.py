@@ -15,16 +15,16 @@ from askance_aggregator.families import family_of
 from askance_aggregator.learners import Batch
 from askance_aggregator.oracles import Oracle
 from askance_aggregator.oracles.expectations import Weights
-from askance_aggregator.oracles.reductions.back import acceptance, candidates, relative_error
-from askance_aggregator.oracles.reductions.local_algorithms import (
+from askance_aggregator.queries import EncodedColumns, evaluate_columns
+from askance_client.exact_laws import probability
+from askance_papers.reductions.back import acceptance, candidates, relative_error
+from askance_papers.reductions.local_algorithms import (
     Interactive,
     LocalAlgorithm,
     LocalCall,
     NonInteractive,
 )
-from askance_aggregator.oracles.reductions.products import Factor, Product, product_of
-from askance_aggregator.queries import EncodedColumns, evaluate_columns
-from askance_client.exact_laws import probability
+from askance_papers.reductions.products import Factor, Product, product_of
 
 T = TypeVar("T")
 Reports = tuple[bytes, ...]

@@ -14,19 +14,19 @@ from typing import TypeVar
 
 from askance_aggregator.learners import Adaptive, Answers, Batch, Learning, NonAdaptive, Question
 from askance_aggregator.numbers import Rational, rational
-from askance_aggregator.oracles.reductions.local_algorithms import (
+from askance_aggregator.sampling import Words, happens
+from askance_client.errors import InvalidParameter
+from askance_client.printable import value_text
+from askance_client.queries import Query
+from askance_client.randomizers import Randomizer
+from askance_papers.reductions.local_algorithms import (
     Interactive,
     LocalAlgorithm,
     LocalCall,
     NonInteractive,
     Spent,
 )
-from askance_aggregator.oracles.reductions.products import Factor, Product, product_of
-from askance_aggregator.sampling import Words, happens
-from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
-from askance_client.queries import Query
-from askance_client.randomizers import Randomizer
+from askance_papers.reductions.products import Factor, Product, product_of
 
 T = TypeVar("T")
 

@@ -20,7 +20,12 @@ from askance_aggregator.oracles import (
     WrongSideOracle,
     learn,
 )
-from askance_aggregator.oracles.reductions import (
+from askance_aggregator.queries import category, encode_columns, predicate, real
+from askance_client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
+from askance_client.exact_laws import probability
+from askance_client.queries import Bit, Integer, Schema
+from askance_client.randomizers import Channel
+from askance_papers.reductions import (
     Interactive,
     Law,
     LocalCall,
@@ -36,13 +41,8 @@ from askance_aggregator.oracles.reductions import (
     simulated_law_in_one_round,
     total_variation,
 )
-from askance_aggregator.oracles.reductions.back import relative_error
-from askance_aggregator.oracles.reductions.products import Factor
-from askance_aggregator.queries import category, encode_columns, predicate, real
-from askance_client.errors import InvalidAnswer, InvalidParameter, InvalidQuery
-from askance_client.exact_laws import probability
-from askance_client.queries import Bit, Integer, Schema
-from askance_client.randomizers import Channel
+from askance_papers.reductions.back import relative_error
+from askance_papers.reductions.products import Factor
 from askance_simulation.randomness import Seed, SeededWords
 
 ONE = 1 << 64

@@ -131,6 +131,16 @@ def whole_count(value: int | None, name: str) -> int | None:
     return None if value is None else named_count(value, name)
 
 
+def whole_within(value: object, low: int, high: int, name: str) -> int:
+    """Check that a number is whole and from `low` to `high`, and return it; the error names it."""
+    number = plain(value)
+    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+        raise InvalidParameter(
+            f"{name}: expected a whole number in {low}..{high}, got {value_text(number)}"
+        )
+    return number
+
+
 def named_count(value: object, name: str) -> int:
     """Check that a number is `at_least_one`, and return it; the error names it."""
     try:

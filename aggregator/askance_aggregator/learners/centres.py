@@ -21,9 +21,9 @@ from askance_aggregator.learners.encodings import SCALE_BITS, Number, numbers
 from askance_aggregator.learners.missing import complete_rows
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.names import unknown_column
+from askance_aggregator.numbers import whole_within
 from askance_aggregator.queries import EncodedColumns, round_to
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 from askance_client.queries import Expression, Integer, Real, Schema
 
 MAX_CENTRES = 64
@@ -53,8 +53,7 @@ def number_schema(learner: str, schema: Schema, columns: Sequence[str] | None) -
 
 def clusters_schema(d: int) -> Schema:
     """Numbers x0 .. x(d-1) in [-1, 1]; d is in 1..16."""
-    if not 1 <= d <= MAX_NUMBERS:
-        raise InvalidParameter(f"d expects a number in 1..{MAX_NUMBERS}, found {d}")
+    whole_within(d, 1, MAX_NUMBERS, "d")
     return Schema.of("clusters", 1, {f"x{place}": Real(-1, 1) for place in range(d)})
 
 
@@ -89,15 +88,6 @@ def on_grid(points: NDArray[np.float64]) -> Points:
     """The nearest points of the box that lie on its grid."""
     bounded = np.clip(points, -1, 1)
     return np.asarray(np.ldexp(np.rint(np.ldexp(bounded, SCALE_BITS)), -SCALE_BITS))
-
-
-def check_count(learner: str, k: int, most: int = MAX_CENTRES) -> int:
-    """Check the number of clusters."""
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= most:
-        raise InvalidParameter(
-            f"{learner}: k expects a whole number in 1..{most}, got {value_text(k)}"
-        )
-    return k
 
 
 def in_units(schema: Schema, points: Sequence[Sequence[float]]) -> list[dict[str, float]]:

@@ -24,6 +24,7 @@ from askance_aggregator.learners.parameters import Accuracy
 from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import Rows, bits_of
 from askance_aggregator.learners.shapes import RuleList
+from askance_aggregator.numbers import named_count
 from askance_aggregator.queries import category, dot, where
 from askance_client.errors import InvalidAnswer, InvalidParameter
 from askance_client.printable import value_text
@@ -100,9 +101,7 @@ class DecisionList(LabelledBits):
 @adaptive("decision-lists", version=1)
 def _decision_lists(schema: Schema, accuracy: Fraction, length: int) -> Learning[DecisionList]:
     d = bits_width(schema, "decision-lists")
-    if isinstance(length, bool) or length < 1:
-        raise InvalidParameter(f"length expects 1 or more, found {length}")
-    return _rounds(schema, d, accuracy / (2 * (d + 1)), length)
+    return _rounds(schema, d, accuracy / (2 * (d + 1)), named_count(length, "length"))
 
 
 @catalogued_classifier(

@@ -48,7 +48,7 @@ from askance_aggregator.learners.parameters import Columns, LabelName, Tau
 from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
-from askance_aggregator.numbers import Rational, positive, rational
+from askance_aggregator.numbers import Rational, positive, rational, whole_within
 from askance_aggregator.queries import category, first, index_of, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
@@ -244,7 +244,7 @@ class _Task:
         schema, bins, depth = arguments["schema"], arguments["bins"], arguments["depth"]
         target = label_of(schema, arguments["label"])
         features = features_of(schema, target, arguments["columns"])
-        _check_whole("depth", depth, 1, trees.MAX_DEPTH)
+        whole_within(depth, 1, trees.MAX_DEPTH, "depth")
         least = rational(arguments["min_share"], "min_share")
         if not 0 < least <= Fraction(1, 2):
             share = value_text(arguments["min_share"])
@@ -253,11 +253,11 @@ class _Task:
         size = arguments["cells"]
         if size is None:
             size = MOST_CELLS if tau is None else cells_within(tau)
-        _check_whole("cells", size, 2, MOST_ALLOWED)
+        whole_within(size, 2, MOST_ALLOWED, "cells")
         parts, copies = trees.parts_of(features, bins), arguments["copies"]
         if copies is None:
             copies = table_copies(len(parts)) if tau is None else 1
-        _check_whole("copies", copies, 2 if tau is None else 1, MOST_COPIES)
+        whole_within(copies, 2 if tau is None else 1, MOST_COPIES, "copies")
         return cls(
             features=features,
             target=cells(schema, target)[0],
@@ -480,13 +480,6 @@ def _halves(values: int, classes: int) -> learning.Answer:
     table[:middle, 0] = table[middle:, 1] = _REHEARSED
     kept = (*table.ravel().tolist(), 0.0)
     return learning.Answer(kept, kept, kept)
-
-
-def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidParameter(
-            f"{name} expects a whole number in {low}..{high}, got {value_text(value)}"
-        )
 
 
 FEWEST_CELLS = 4

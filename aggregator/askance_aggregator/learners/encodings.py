@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from askance_aggregator import queries
 from askance_aggregator.learners.rows import field_of
+from askance_aggregator.numbers import whole_within
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import (
@@ -192,10 +193,7 @@ def binned(schema: Schema, field: str, edges: Sequence[Fraction | int]) -> Cells
 
 def equal_edges(kind: Integer | Real, bins: int) -> tuple[Fraction, ...]:
     """The inner edges of bins of equal width; whole numbers keep to whole edges."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_BINS:
-        raise InvalidParameter(
-            f"bins expects a whole number in 2..{MAX_BINS}, got {value_text(bins)}"
-        )
+    whole_within(bins, 2, MAX_BINS, "bins")
     if isinstance(kind, Integer):
         count = kind.high - kind.low + 1
         used = min(bins, count)

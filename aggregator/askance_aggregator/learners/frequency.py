@@ -14,9 +14,9 @@ from askance_aggregator.learners.parameters import Parameter, ParameterKind, fie
 from askance_aggregator.learners.presentation import EstimateRow, Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, rational, whole_within
 from askance_aggregator.queries import as_query, category
-from askance_client.errors import InvalidParameter, InvalidQuery
+from askance_client.errors import InvalidQuery
 from askance_client.queries import Category, Expression, Integer, Query, QueryKind, Schema
 from askance_client.queries.categories import cell_names
 from askance_client.queries.limits import MAX_CELLS, MAX_LABELS
@@ -80,8 +80,7 @@ def _cells_schema(
     cells: Annotated[int, "how many cells, to plan without data (16)"] = 16,
 ) -> Schema:
     """A category of so many cells; a number's values, where a category has not as many."""
-    if not 2 <= cells <= MAX_CELLS:
-        raise InvalidParameter(f"cells expects 2..{MAX_CELLS}, found {cells}")
+    whole_within(cells, 2, MAX_CELLS, "cells")
     if cells > MAX_LABELS:
         return Schema("frequency", 1, cell=Integer(0, cells - 1))
     return Schema("frequency", 1, cell=Category(range(cells)))

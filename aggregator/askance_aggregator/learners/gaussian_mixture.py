@@ -18,7 +18,6 @@ from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import (
     WITHIN,
     balanced,
-    check_count,
     clusters_schema,
     in_units,
     number_schema,
@@ -41,6 +40,7 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
+from askance_aggregator.numbers import whole_within
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Expression, Schema, constant
 
@@ -238,7 +238,7 @@ def gaussian_mixture(
         2
     """
     features = number_schema("gaussian-mixture", schema, columns)
-    check_count("gaussian-mixture", k, MAX_COMPONENTS)
+    whole_within(k, 1, MAX_COMPONENTS, "gaussian-mixture: k")
     return _maximise(features, k, cluster_rounds.RoundSettings(rounds, clip, tau))
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from askance_aggregator.learners import cluster_rounds
 from askance_aggregator.learners.assessments import Assessment, Users, assess
 from askance_aggregator.learners.centres import (
+    MAX_CENTRES,
     WITHIN,
     Points,
     balanced,
-    check_count,
     clusters_schema,
     in_units,
     number_schema,
@@ -38,6 +38,7 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows
 from askance_aggregator.learners.shapes import Centres
+from askance_aggregator.numbers import whole_within
 from askance_aggregator.queries import EncodedColumns, category, dot, first, index_of, maximum
 from askance_aggregator.queries import where as either
 from askance_client.errors import InvalidParameter
@@ -191,7 +192,7 @@ def k_means(
         (2, 2)
     """
     features = number_schema("k-means", schema, columns)
-    check_count("k-means", k)
+    whole_within(k, 1, MAX_CENTRES, "k-means: k")
     return _lloyd(features, k, cluster_rounds.RoundSettings(rounds, clip, tau))
 
 

@@ -17,6 +17,7 @@ from askance_aggregator.learners.learner import Learner
 from askance_aggregator.learners.missing import MissingShare
 from askance_aggregator.learners.rows import Rows, encoded
 from askance_aggregator.learners.shapes import Coefficients
+from askance_aggregator.numbers import whole_within
 from askance_aggregator.queries import EncodedColumns, dot
 from askance_client.errors import InvalidParameter
 from askance_client.queries import Category, Expression, Label, Real, Schema, constant
@@ -78,8 +79,7 @@ def coordinates_of(schema: Schema) -> tuple[Coordinates, ...]:
 
 def halfspaces_schema(d: int) -> Schema:
     """Numbers x0 .. x(d-1) in [-1, 1] with their label y; d is in 1..32."""
-    if not 1 <= d <= MAX_HALFSPACE:
-        raise InvalidParameter(f"d expects a number in 1..{MAX_HALFSPACE}, found {d}")
+    whole_within(d, 1, MAX_HALFSPACE, "d")
     features = {f"x{place}": Real(-1, 1) for place in range(d)}
     return Schema.of("halfspaces", 1, {**features, "y": Label(["no", "yes"])})
 

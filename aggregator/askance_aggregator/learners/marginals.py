@@ -23,7 +23,7 @@ from askance_aggregator.learners.rows import some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import Intervals, ResultShape, Tables, TwoWayTable
 from askance_aggregator.learners.shares import nearest_distribution
-from askance_aggregator.numbers import rational
+from askance_aggregator.numbers import rational, whole_within
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Schema
@@ -203,8 +203,7 @@ def marginals(
         [('red, 0', 0.0), ('red, 1', 0.667)]
     """
     parts = columns_of(some_fields(schema, schema.fields if columns is None else columns), bins)
-    if isinstance(way, bool) or not 1 <= way <= len(parts):
-        raise InvalidParameter(f"way expects 1..{len(parts)}, as there are columns, found {way}")
+    whole_within(way, 1, len(parts), "way")
     if comb(len(parts), way) > MAX_TABLES:
         raise InvalidParameter(
             f"expected at most {MAX_TABLES} marginals, found {comb(len(parts), way)}"

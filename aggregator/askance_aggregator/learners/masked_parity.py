@@ -35,7 +35,7 @@ from askance_aggregator.learners.learning import Allocation, Answer, Batch, Lear
 from askance_aggregator.learners.parameters import Parameter, ParameterKind, whole
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.shapes import NoShape
-from askance_aggregator.numbers import plain_arguments
+from askance_aggregator.numbers import plain_arguments, whole_within
 from askance_aggregator.queries import parity, predicate, signed, vector, where
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -153,8 +153,7 @@ def masked_parity_schema(
     d: Annotated[int, "bits of the mask, 2..1024 (8 without data)"] = 8,
 ) -> Schema:
     """The records (x, i, b) with their label y."""
-    if isinstance(d, bool) or not isinstance(d, int) or not 2 <= d <= MAX_D:
-        raise InvalidParameter(f"d: expected a whole number in 2..{MAX_D}, got {value_text(d)}")
+    whole_within(d, 2, MAX_D, "d")
     return Schema("masked-parity", 1, x=Bits(d), i=Integer(0, d - 1), b=Bit(), y=Label([1, -1]))
 
 

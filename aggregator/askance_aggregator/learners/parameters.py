@@ -25,7 +25,7 @@ from askance_aggregator.names import (
     names_in,
     unfit_column,
 )
-from askance_aggregator.numbers import Rational, plain, rational
+from askance_aggregator.numbers import Rational, plain, rational, whole_within
 from askance_aggregator.queries import as_query
 from askance_client.errors import InvalidParameter
 from askance_client.printable import unknown_text, value_text
@@ -320,11 +320,7 @@ def first_fields(
 
 def check_rounds(rounds: int) -> int:
     """Check a number of rounds: 1 .. 10,000."""
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MAX_ROUNDS:
-        raise InvalidParameter(
-            f"rounds expects a whole number in 1..{MAX_ROUNDS}, got {value_text(rounds)}"
-        )
-    return rounds
+    return whole_within(rounds, 1, MAX_ROUNDS, "rounds")
 
 
 def whole(name: str, text: str) -> int:

@@ -60,7 +60,7 @@ from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import Rows, encoded, some_fields
 from askance_aggregator.learners.schemas import plane_schema
 from askance_aggregator.learners.shapes import Components
-from askance_aggregator.numbers import Rational, positive, rational
+from askance_aggregator.numbers import Rational, positive, rational, whole_within
 from askance_aggregator.queries import number_of_complete, round_to, where
 from askance_client.errors import InvalidParameter
 from askance_client.queries import MAX_COMPONENTS, MAX_NODES, Category, Expression, Schema, constant
@@ -255,10 +255,7 @@ def principal_components(
     """
     kept = _kept(schema, columns)
     numbers = numbers_of(kept)
-    if isinstance(components, bool) or not 1 <= components <= len(numbers):
-        raise InvalidParameter(
-            f"components expects 1..{len(numbers)}, as there are numbers, found {components}"
-        )
+    whole_within(components, 1, len(numbers), "components")
     if len(numbers) > MAX_NUMBERS:
         raise InvalidParameter(
             f"columns expects fields of at most {MAX_NUMBERS} numbers, got {len(numbers)}"

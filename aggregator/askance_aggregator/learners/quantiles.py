@@ -24,10 +24,9 @@ from askance_aggregator.learners.presentation import Presentation
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
-from askance_aggregator.numbers import Rational, plain_arguments, positive, rational
+from askance_aggregator.numbers import Rational, plain_arguments, positive, rational, whole_within
 from askance_aggregator.queries import among_present, category, predicate, real, where
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 from askance_client.queries import Expression, Integer, Query, Real, Schema, constant
 
 _ROUNDING = 1e-12  # of floats
@@ -168,8 +167,8 @@ def _quantiles(
         raise InvalidParameter(f"levels: expected shares between 0 and 1, as 0.5, got {given}")
     if ways is None:
         return _search(schema, parts, levels, tau, excluded, present)
-    if isinstance(ways, bool) or not (ways == _PLANNED or 2 <= ways <= MAX_BINS):
-        raise InvalidParameter(f"ways expects a whole number in 2..{MAX_BINS}, got {ways}")
+    if isinstance(ways, bool) or ways != _PLANNED:
+        whole_within(ways, 2, MAX_BINS, "ways")
     share = Fraction(1) if present is None else positive(present, "present")
     return _Cutting(schema, parts, tau, excluded, share, ways or 2).search(levels)
 
@@ -449,11 +448,7 @@ class _Rehearsal:
 
 def _parts(schema: Schema, column: str, steps: int) -> Cells:
     _number(schema, column)
-    if isinstance(steps, bool) or not isinstance(steps, int) or not 2 <= steps <= MAX_BINS:
-        raise InvalidParameter(
-            f"steps expects a whole number in 2..{MAX_BINS}, got {value_text(steps)}"
-        )
-    (parts,) = cells(schema, column, steps)
+    (parts,) = cells(schema, column, whole_within(steps, 2, MAX_BINS, "steps"))
     return parts
 
 

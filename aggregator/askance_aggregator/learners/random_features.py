@@ -47,11 +47,10 @@ from askance_aggregator.learners.registry import SmallSettings
 from askance_aggregator.learners.rows import Rows, encoded, features_of, label_of, some_fields
 from askance_aggregator.learners.schemas import traits_schema
 from askance_aggregator.learners.shapes import NoShape
-from askance_aggregator.numbers import rational
+from askance_aggregator.numbers import rational, whole_within
 from askance_aggregator.queries import clip as clipped
 from askance_aggregator.queries import dot, round_to
 from askance_client.errors import InvalidParameter
-from askance_client.printable import value_text
 from askance_client.queries import Expression, Schema, constant
 
 INPUTS = 4  # numbers of a unit
@@ -334,11 +333,7 @@ def random_features(
         ['x0', 'x1']
     """
     task = _Task.of({"schema": schema, "label": label, "columns": columns})
-    if units is not None and (
-        isinstance(units, bool) or not isinstance(units, int) or not 0 <= units <= MOST_UNITS
-    ):
-        raise InvalidParameter(f"units expects 0..{MOST_UNITS}, got {value_text(units)}")
-    count = EXACT_UNITS if units is None else units
+    count = EXACT_UNITS if units is None else whole_within(units, 0, MOST_UNITS, "units")
     return _learn(task, count, glm.DescentSettings(rounds, rate, clip, decide, tau))
 
 

@@ -30,7 +30,7 @@ from askance_aggregator.learners.quantiles import Quantile
 from askance_aggregator.learners.registry import SmallSettings, catalogued
 from askance_aggregator.learners.rows import field_of
 from askance_aggregator.learners.shapes import DistributionFunction, DistributionPoint
-from askance_aggregator.numbers import Rational, rational
+from askance_aggregator.numbers import Rational, rational, whole_within
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 from askance_client.queries import Integer, Real, Schema
@@ -411,10 +411,7 @@ class Hierarchy:
     arity: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.arity, bool) or not 2 <= self.arity <= MAX_ARITY:
-            raise InvalidParameter(
-                f"arity expects a whole number in 2..{MAX_ARITY}, found {self.arity}"
-            )
+        whole_within(self.arity, 2, MAX_ARITY, "arity")
         if self.cells < 2:
             raise InvalidParameter(f"a hierarchy expects 2 or more cells, found {self.cells}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from askance_client.errors import InvalidParameter
+from askance_aggregator.numbers import whole_within
 from askance_client.queries import Bit, Bits, Category, Integer, Label, Real, Schema
 
 MAX_PLANE = 32
@@ -29,16 +29,14 @@ def traits_schema() -> Schema:
 
 def plane_schema(d: int) -> Schema:
     """Numbers x0 .. x(d-1) and an outcome y, all in [-1, 1]; d is in 1..32."""
-    if not 1 <= d <= MAX_PLANE:
-        raise InvalidParameter(f"d expects a number in 1..{MAX_PLANE}, found {d}")
+    whole_within(d, 1, MAX_PLANE, "d")
     features = {f"x{j}": Real(-1, 1) for j in range(d)}
     return Schema.of("plane", 1, {**features, "y": Real(-1, 1)})
 
 
 def words_schema(width: int) -> Schema:
     """A word of `width` bits, 1..256."""
-    if not 1 <= width <= MAX_WIDTH:
-        raise InvalidParameter(f"width expects a number in 1..{MAX_WIDTH}, found {width}")
+    whole_within(width, 1, MAX_WIDTH, "width")
     return Schema("words", 1, word=Bits(width))
 
 
@@ -46,8 +44,7 @@ def vectors_schema(
     d: Annotated[int, "how many numbers, to plan without data (8)"] = 8,
 ) -> Schema:
     """Numbers x0 .. x(d-1) in [-1, 1]; d is in 1..1024."""
-    if not 1 <= d <= MAX_VECTOR:
-        raise InvalidParameter(f"d expects a number in 1..{MAX_VECTOR}, found {d}")
+    whole_within(d, 1, MAX_VECTOR, "d")
     return Schema.of("vectors", 1, {f"x{j}": Real(-1, 1) for j in range(d)})
 
 
@@ -55,6 +52,5 @@ def paths_schema(
     horizon: Annotated[int, "how many epochs, to plan without data (16)"] = 16,
 ) -> Schema:
     """A bit per epoch, oldest first: epoch_1 .. epoch_T, T in 2..256."""
-    if not 2 <= horizon <= MAX_EPOCHS:
-        raise InvalidParameter(f"horizon: expected a number in 2..{MAX_EPOCHS}, got {horizon}")
+    whole_within(horizon, 2, MAX_EPOCHS, "horizon")
     return Schema.of("paths", 1, {f"epoch_{place}": Bit() for place in range(1, horizon + 1)})

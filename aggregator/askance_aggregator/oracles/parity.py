@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance_aggregator.learners import Answer, Answers, Batch, Question
+from askance_aggregator.numbers import whole_within
 from askance_aggregator.oracles.oracle import Oracle
 from askance_aggregator.queries import encode_columns, evaluate_columns
 from askance_client.errors import InvalidParameter, InvalidQuery
@@ -26,8 +27,7 @@ _KINDS = (QueryKind.PREDICATE, QueryKind.REAL)
 
 def parity_schema(d: int) -> Schema:
     """Return the records x, d bits, with their label y."""
-    if isinstance(d, bool) or not isinstance(d, int) or not 1 <= d <= MAX_D:
-        raise InvalidParameter(f"d: expected a whole number in 1..{MAX_D}, got {d!r}")
+    whole_within(d, 1, MAX_D, "d")
     return Schema("parity", 1, x=Bits(d), y=Label([1, -1]))
 
 

@@ -246,10 +246,10 @@ def test_a_mixture_has_weights_of_sum_one_and_positive_variances() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"k": "0"}, "k expects a whole number in 1"),
-        ({"k": "65"}, "k expects a whole number in 1"),
+        ({"k": "0"}, "k: expected a whole number in 1"),
+        ({"k": "65"}, "k: expected a whole number in 1"),
         ({"columns": "colour"}, "expected one of the fields rooms, got 'colour'"),
-        ({"rounds": "0"}, "rounds expects"),
+        ({"rounds": "0"}, "rounds: expected"),
         ({"tau": "x"}, "tau expects a finite number"),
     ],
 )

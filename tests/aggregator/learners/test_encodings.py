@@ -187,7 +187,7 @@ def test_a_field_that_says_nothing_is_refused(make: Any) -> None:
 
 @pytest.mark.parametrize("bins", [1, 0, 1025, True, 2.5])
 def test_bins_are_a_whole_number_in_range(bins: Any) -> None:
-    with pytest.raises(InvalidParameter, match=r"bins expects a whole number in 2\.\.1024"):
+    with pytest.raises(InvalidParameter, match=r"bins: expected a whole number in 2\.\.1024"):
         cells(SCHEMA, "age", bins)
     with pytest.raises(InvalidParameter, match="wide enough for 100 bins"):
         cells(Schema("s", 1, x=Real("0", "0.001", 30)), "x", 100)

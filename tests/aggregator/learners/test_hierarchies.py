@@ -117,9 +117,9 @@ def test_every_range_is_made_of_few_nodes(cells: int, arity: int) -> None:
     ("cells", "arity", "message"),
     [
         (1, 2, "2 or more cells, found 1"),
-        (4, 1, r"arity expects a whole number in 2\.\.1024, found 1"),
-        (4, 1025, "found 1025"),
-        (4, True, "arity expects"),
+        (4, 1, r"arity: expected a whole number in 2\.\.1024, got 1"),
+        (4, 1025, "got 1025"),
+        (4, True, "arity: expected"),
     ],
 )
 def test_a_tree_of_other_form_is_refused(cells: int, arity: int, message: str) -> None:

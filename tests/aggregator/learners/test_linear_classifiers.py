@@ -156,7 +156,7 @@ def test_rehearsals_go_through_all_rounds() -> None:
 @pytest.mark.parametrize(
     ("learner", "parameters", "message"),
     [
-        ("logistic-regression", {"rounds": "0"}, "rounds expects"),
+        ("logistic-regression", {"rounds": "0"}, "rounds: expected"),
         ("logistic-regression", {"rate": "0"}, "rate expects"),
         ("logistic-regression", {"clip": "0"}, "clip expects"),
         ("logistic-regression", {"decide": "maybe"}, "decide: "),

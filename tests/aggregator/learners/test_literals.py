@@ -227,5 +227,5 @@ def test_they_need_their_schema_and_an_accuracy(make: Any) -> None:
     for accuracy in (0, 1, "2"):
         with pytest.raises(InvalidParameter, match="accuracy expects"):
             make(SCHEMA, accuracy)
-    with pytest.raises(InvalidParameter, match="length expects 1 or more"):
+    with pytest.raises(InvalidParameter, match="length: expected a whole number of 1 or more"):
         decision_lists(SCHEMA, "1/2", 0)

@@ -90,9 +90,9 @@ def test_a_model_is_read_again_and_predicts_the_same() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"units": 257}, r"units expects 0\.\.256, got 257"),
-        ({"units": True}, "units expects"),
-        ({"rounds": 0}, "rounds expects"),
+        ({"units": 257}, r"units: expected a whole number in 0\.\.256, got 257"),
+        ({"units": True}, "units: expected"),
+        ({"rounds": 0}, "rounds: expected"),
         ({"decide": "maybe"}, "decide: "),
     ],
 )

@@ -61,8 +61,8 @@ class TestQuestions:
         [
             ({"column": "smokes"}, "ranges: column: expected a number, got 'smokes', a bit"),
             ({"column": "weight"}, "expected one of the fields age"),
-            ({"steps": 1}, r"bins expects a whole number in 2\.\.1024"),
-            ({"arity": 1}, r"arity expects a whole number in 2\.\.1024, found 1"),
+            ({"steps": 1}, r"bins: expected a whole number in 2\.\.1024"),
+            ({"arity": 1}, r"arity: expected a whole number in 2\.\.1024, got 1"),
             ({"tau": "x"}, "tau expects a finite number"),
         ],
     )
@@ -231,7 +231,7 @@ class TestSaved:
         [
             ({"ends": [0, 1, 1]}, "rising ends"),
             ({"ends": [0, 1]}, "2 or more cells, found 1"),
-            ({"arity": 1}, "arity expects"),
+            ({"arity": 1}, "arity: expected"),
             ({"levels": []}, "levels of"),
             ({"levels": [{"estimates": [1], "lows": [1]}]}, "expected highs, got none"),
             ({"whole": 0.5}, "whole numbers as whole"),

@@ -120,7 +120,7 @@ def test_a_mean_is_of_the_only_number() -> None:
         ),
         ("masked-parity", {"d": "x"}, "d expects a whole number"),
         ("masked-parity", {"d": "1"}, r"d: expected a whole number in 2\.\.1024, got 1"),
-        ("frequency", {"cells": "1"}, "cells expects 2..1048576"),
+        ("frequency", {"cells": "1"}, "cells: expected a whole number in 2..1048576"),
         ("mean", {"tau": "x"}, "tau expects a finite number"),
         ("mean", {"tau": "0"}, "tau expects a positive number"),
         ("conjunctions", {"accuracy": "2"}, "accuracy expects"),

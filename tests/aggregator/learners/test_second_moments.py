@@ -237,8 +237,14 @@ def test_the_default_target_is_the_label_or_the_last_number() -> None:
         (lambda: ridge_regression(SCHEMA, penalty="-1"), "penalty expects a number >= 0"),
         (lambda: ridge_regression(SCHEMA, tau=0), "tau expects a positive number"),
         (lambda: linear_regression(Schema("s", 1, a=Category("ab"))), "target set to a number"),
-        (lambda: principal_components(SCHEMA, components=4), r"components expects 1\.\.3"),
-        (lambda: principal_components(SCHEMA, ("colour",), 0), r"components expects 1\.\.2"),
+        (
+            lambda: principal_components(SCHEMA, components=4),
+            r"components: expected a whole number in 1\.\.3",
+        ),
+        (
+            lambda: principal_components(SCHEMA, ("colour",), 0),
+            r"components: expected a whole number in 1\.\.2",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named(make: Any, message: str) -> None:

@@ -74,7 +74,7 @@ class TestMarginals:
 
     def test_a_wrong_setting_or_file_is_named(self) -> None:
         for way in (0, 5, True):
-            with pytest.raises(InvalidParameter, match=r"way expects 1\.\.4"):
+            with pytest.raises(InvalidParameter, match=r"way: expected a whole number in 1\.\.4"):
                 marginals(SCHEMA, way=way)
         many = Schema("s", 1, x=Bits(200))
         with pytest.raises(InvalidParameter, match="at most 4096 marginals, found 19900"):
@@ -185,7 +185,7 @@ class TestQuantiles:
             ({"column": "weight"}, "expected one of the fields age"),
             ({"levels": []}, "levels: expected shares"),
             ({"levels": ["1"]}, "levels: expected shares"),
-            ({"steps": 1}, r"steps expects a whole number in 2\.\.1024"),
+            ({"steps": 1}, r"steps: expected a whole number in 2\.\.1024"),
             ({"tau": "x"}, "tau expects a finite number"),
         ],
     )
@@ -332,5 +332,5 @@ class TestWays:
 
     @pytest.mark.parametrize("ways", [1, -1, 2_000, True])
     def test_wrong_ways_are_named(self, ways: int) -> None:
-        with pytest.raises(InvalidParameter, match=r"ways expects a whole number in 2\.\.1024"):
+        with pytest.raises(InvalidParameter, match=r"ways: expected a whole number in 2\.\.1024"):
             quantiles(SCHEMA, "age", ways=ways)

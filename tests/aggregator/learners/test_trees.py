@@ -182,7 +182,7 @@ def test_a_tree_is_read_as_it_was_written() -> None:
         ({"nodes": [{"place": 1, "shares": [1.0]}]}, "a share for each class"),
         ({"nodes": [{"place": 2, "shares": [0.5, 0.5]}]}, "each node once"),
         ({"nodes": [{"place": 1, "part": "shape", "cells": [0]}]}, "each node once"),
-        ({"bins": 1}, "bins expects"),
+        ({"bins": 1}, "bins: expected"),
         ({"classes": ["apple"]}, "each node once, from place 1, and classes"),
     ],
 )
@@ -205,14 +205,14 @@ def test_a_split_names_cells_that_are_there() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"depth": "0"}, "depth expects a whole number in 1..12"),
+        ({"depth": "0"}, "depth: expected a whole number in 1..12"),
         ({"min_share": "0.7"}, "min_share expects"),
         ({"columns": "kind"}, "columns besides kind"),
         ({"columns": "shape"}, "got 'shape'"),
         ({"label": "size"}, "label expects a category"),
         ({"tau": "0"}, "tau expects a positive number"),
-        ({"cells": "1"}, "cells expects a whole number in 2..4096"),
-        ({"copies": "0"}, "copies expects a whole number in 2..4096"),
+        ({"cells": "1"}, "cells: expected a whole number in 2..4096"),
+        ({"copies": "0"}, "copies: expected a whole number in 2..4096"),
         ({"decide": "perhaps"}, "decide: "),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from askance_aggregator.csv_tables import csv_table
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import replaced, write_whole
 
@@ -84,9 +84,7 @@ def _cell(value: Any) -> Any:
 
 def _installed(package: str, for_what: str) -> None:
     if find_spec(package) is None:
-        raise InvalidParameter(
-            f"{for_what}: expected {package} installed, got none: {install_text('frames')}"
-        )
+        raise not_installed(for_what, package, "frames")
 
 
 def _opened(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_aggregator.learners.presentation import EstimateRow, Presentation, presentation_of_json
 from askance_aggregator.names import ColumnNames, result_names, with_own_names
 from askance_aggregator.reports.figures import estimate_texts, nats_text
@@ -26,7 +26,7 @@ from askance_aggregator.reports.verdict import series_sentence
 from askance_aggregator.store import Conclusion, StudyState
 from askance_aggregator.studies.results import End, date_of, epoch_facts
 from askance_client.accounting import NANO_NATS_PER_NAT, format_nats
-from askance_client.errors import InvalidParameter, RemoteProtocolError
+from askance_client.errors import RemoteProtocolError
 from askance_client.messages import Repeat, StudyTerms
 
 JOINT = (
@@ -209,9 +209,7 @@ class StudySeries:
     def to_pandas(self) -> Any:
         """Return the rows of `to_rows` as a `pandas.DataFrame`; InvalidParameter without pandas."""
         if find_spec("pandas") is None:
-            raise InvalidParameter(
-                f"to_pandas: expected pandas installed, got none: {install_text('frames')}"
-            )
+            raise not_installed("to_pandas", "pandas", "frames")
         pandas: Any = import_module("pandas")
         return pandas.DataFrame(self.to_rows())
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_client import __version__
 from askance_client.errors import AskanceError, InvalidParameter
 from askance_simulation.fleets.chunks import ChunkWork, ShardResult
@@ -179,6 +179,4 @@ def import_ray() -> ModuleType:
     try:
         return import_module("ray")
     except ModuleNotFoundError:
-        raise InvalidParameter(
-            f"fleet: expected Ray installed for 'ray' ({install_text('cluster')}), got none"
-        ) from None
+        raise not_installed("fleet 'ray'", "Ray", "cluster") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_aggregator.learners.presentation import EstimateRow
 from askance_client.errors import InvalidParameter
 from askance_simulation.output_files import write_whole
@@ -105,7 +105,5 @@ def new_figure(width: float = 7.5, height: float = 4.2) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InvalidParameter(
-            f"plot: expected matplotlib installed, got none: {install_text('plots')}"
-        ) from None
+        raise not_installed("plot", "matplotlib", "plots") from None
     return Figure(figsize=(width, height), dpi=150)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_aggregator.queries import DeferredColumns, EncodedColumns
 from askance_aggregator.queries.columns import rows_of
 from askance_client.errors import InvalidParameter, InvalidRecord
@@ -157,9 +157,7 @@ class ParquetBlocks:
         try:
             from pyarrow import parquet
         except ImportError:
-            raise InvalidParameter(
-                f"{self.path}: expected pyarrow installed to read it ({install_text('frames')})"
-            ) from None
+            raise not_installed(str(self.path), "pyarrow", "frames") from None
         source = self.path.open("rb")
         self._check(source)
         return source, parquet.ParquetFile(source, read_dictionary=self._texts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askance_aggregator.extras import install_text
+from askance_aggregator.extras import not_installed
 from askance_client.errors import AskanceError, InvalidParameter, InvalidRecord
 from askance_client.printable import value_text
 from askance_client.records import Table, field_names
@@ -35,9 +35,7 @@ def arrow_of(frame: Any) -> pyarrow.Table:
     try:
         import pyarrow
     except ImportError:
-        raise InvalidParameter(
-            f"frame: expected pyarrow installed to read it ({install_text('frames')})"
-        ) from None
+        raise not_installed("frame", "pyarrow", "frames") from None
     columns = columns_of_frame(frame)
     found = [(str(name), _column(str(name), values)) for name, values in columns]
     declared = [_declares(values) for _, values in columns]

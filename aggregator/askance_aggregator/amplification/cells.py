@@ -58,11 +58,9 @@ class AllCells:
             reports: in third cells.
             most: of them by others at third cells, at most; shape (most + 1, reports + 1).
         """
-        own, even = self._own_cells
         law = np.zeros((most + 1, reports + 1))
-        for count in range(min(reports, most) + 1):
-            left = reports - count
-            law[count] = np.convolve(own[count, : count + 1], even[left, : left + 1])
+        found = self._slots[reports][: most + 1]
+        law[: len(found)] = found
         return law
 
     @property
@@ -91,6 +89,17 @@ class AllCells:
             "moved": 1 - own / rest,
         }
         return {name: float(chance) for name, chance in exact.items()}
+
+    @cached_property
+    def _slots(self) -> list[Floats]:
+        """Laws of `slots` for each number of reports, with a row for each count of them."""
+        own, even = self._own_cells
+        laws = [np.empty((reports + 1, reports + 1)) for reports in range(self.answers + 1)]
+        for reports, law in enumerate(laws):
+            for count in range(reports + 1):
+                left = reports - count
+                law[count] = np.convolve(own[count, : count + 1], even[left, : left + 1])
+        return laws
 
     @cached_property
     def _own_cells(self) -> tuple[Floats, Floats]:
@@ -132,8 +141,8 @@ class CellBlock:
             (1 - ratio) * third,
         )
         outward = [each * (1 + error if each > 0 else 1 - error) for each in weights]
-        every = np.arange(self.batch.answers - self.thirds)
-        told = np.zeros(len(every))
+        every = slice(None)
+        told = np.zeros(self.batch.answers - self.thirds)
         for sides in range(self.batch.answers + 1):
             told += np.maximum(self._weighed(sides, every, *outward), 0).sum(axis=(1, 2))
         at = np.flatnonzero(told * (1 + error) + UNDERFLOW > delta)
@@ -165,16 +174,20 @@ class CellBlock:
             for row, i in enumerate(at.tolist())
         ]
 
-    def _weighed(self, sides: int, at: Ints, zero: float, one: float, third: float) -> Floats:
+    def _weighed(
+        self, sides: int, at: Ints | slice, zero: float, one: float, third: float
+    ) -> Floats:
         """Add the target's report in cell 0, in cell 1 or in a third cell to the others' law."""
-        found = np.zeros((len(at), sides + 1, self.thirds + 1))
+        if sides == 0:
+            return np.asarray(third * self.law[0][at])
+        before = self.law[sides - 1][at]
         if sides < self.batch.answers:
-            found += third * self.law[sides][at]
-        if sides:
-            before = self.law[sides - 1][at]
-            found[:, 1:] += zero * before
-            found[:, :-1] += one * before
-        return found
+            found = third * self.law[sides][at]
+        else:
+            found = np.zeros((len(before), sides + 1, self.thirds + 1))
+        found[:, 1:] += zero * before
+        found[:, :-1] += one * before
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ from askance_simulation.stream_runner import StreamRunner
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 USERS = 300
-EPSILON = "4"
+# Of 61 answers or more: the account lists all populations of fewer, which takes two seconds.
+TERMS = {"epsilon": "4", "beta": "1/200", "least_answers": 1}
 SETTINGS = Settings(check_in_every_ms=20, stop_grace_s=0.2)
 
 
@@ -58,7 +59,7 @@ class ServedManager:
     def study(self, **changed: object) -> Study:
         """Two rounds over MASKED-PARITY's people."""
         schema = self.population.schema
-        settings: dict[str, object] = {"epsilon": EPSILON, "least_answers": 1, **changed}
+        settings: dict[str, object] = {**TERMS, **changed}
         return Study(learners.masked_parity(schema), schema, **settings)  # type: ignore[arg-type]  # as a caller's keywords
 
 

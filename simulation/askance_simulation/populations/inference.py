@@ -35,6 +35,12 @@ _OF_LISTS = (
     "has lists of {} different values with {!r} between them: for the share of each value, make a"
     " column of yes and no of it"
 )
+_OF_DATES = (
+    "has {} different dates: most shares are too small to be told from 0; ask about years, months"
+    " or weekdays (a column made from it)"
+)
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?!\d).*|\d\d?([./-])\d\d?\1(?:\d\d|\d{4})(?!\d).*")
+_MANY_DATES = 100  # a mean share of at most 1 %
 _LIST_MARKS = (";", "|", ",")
 _MOST_ITEMS = 64  # values that are listed; a text may have marks of its own
 LIKE_VALUES = (
@@ -82,8 +88,8 @@ class InferredSchema:
       doubts: by column, why it is read as texts though nearly all of its values look like numbers.
       chosen: by column that the question asks about, as what it is read in place of what it is
         without that question.
-      tell_nothing: by field, why shares of its values tell little: most have one row each, or
-        are lists of other values.
+      tell_nothing: by field, why shares of its values tell little: most have one row each, are
+        lists of other values, or dates.
       missing: by field, the number of rows by text that was read as no value.
       column_types: by column of the table, what it is, or why it is left out.
       odd_lines: why lines of the file are taken for what they are not read as.
@@ -276,6 +282,8 @@ def _tells_nothing(cells: ColumnCells) -> str:
         return _OWN.format(_distinct_text(cells), cells.total)
     if not isinstance(cells, TextCells):
         return ""
+    if cells.distinct >= _MANY_DATES and all(map(_DATE.fullmatch, cells.counts)):
+        return _OF_DATES.format(_distinct_text(cells))
     for mark in _LIST_MARKS:
         lists = [[part.strip() for part in text.split(mark)] for text in cells.counts]
         parts = {part for several in lists for part in several} - {""}

@@ -258,6 +258,26 @@ class TestOddLines:
         people = Population.from_csv(written(tmp_path, f"a,n\n{lines}"))
         assert people.column_notes.about(["a"], people.schema) == ([said] if said else [])
 
+    @pytest.mark.parametrize(
+        ("form", "days", "is_told"),
+        [
+            ("{y}-{m:02}-{d:02}", 150, True),
+            ("{y}-{m}-{d} 12:30", 150, True),
+            ("{d:02}.{m:02}.{y}", 150, True),
+            ("{m}/{d}/23", 150, True),
+            ("{m}/{d}.23", 150, False),
+            ("{d}.{m}.{y}3", 150, False),
+            ("{y}-{m:02}-{d:02}", 80, False),
+        ],
+    )
+    def test_many_dates(self, tmp_path: Path, form: str, days: int, is_told: bool) -> None:
+        dates = [form.format(y=2023, m=1 + day // 28, d=1 + day % 28) for day in range(days)]
+        lines = "".join(f"{date},{number % 7}\n" for number, date in enumerate(dates * 2))
+        people = Population.from_csv(written(tmp_path, f"day,n\n{lines}"))
+        said = f"the column day has {days} different dates: most shares are too small to be told"
+        notes = people.column_notes.about(["day"], people.schema)
+        assert [note.startswith(said) for note in notes] == [True] * is_told
+
     @pytest.mark.parametrize("total", ["Total,,3", "TOTAL:,x,3", ",Grand total,3"])
     def test_a_last_row_of_totals(self, tmp_path: Path, total: str) -> None:
         assert self.told(tmp_path, f"name,kind,n\nann,x,1\nbob,y,2\n{total}\n") == [

@@ -327,3 +327,18 @@ test("a process that is killed while it charges loses no row that it told of", a
     assert.ok(told >= 1 && [told, told + 1].includes(sequence), `${sequence}, told ${told}`);
   }
 });
+
+test("payloads of all studies have a bound, and those of one study another", async () => {
+  for (const [studies, one, found] of [
+    [15, charge(1, 1), "1 1 1 1"],
+    [16, charge(1, 1), "space"], // 16 studies of 64 MiB are the GiB of all
+    [1, charge(1, 1, { study: digit(0) }), "space"],
+  ] as const) {
+    const storage = new MemoryStorage();
+    storage.payloads = Array.from({ length: studies }, (_, at) => {
+      return { digest: digit(5000 + at), study: digit(at), size: 64 << 20 };
+    });
+    assert.equal(await outcome(await opened(storage), one), found);
+    assert.equal(storage.postings.length, found === "space" ? 0 : 1);
+  }
+});

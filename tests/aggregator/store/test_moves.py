@@ -425,7 +425,7 @@ def test_the_unfinished_target_of_another_store_is_not_cleared(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its source may be marked already: the copy is then the only store that can be opened."""
+    """If its source is marked already, the copy is the only store that can be opened."""
     source: StoreLocation = full
     target: StoreLocation = new_database()
     other: StoreLocation = SqliteLocation(tmp_path / "other")

@@ -9,6 +9,7 @@ import resource
 import stat
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,24 @@ def test_a_disk_that_fails_leaves_no_part_of_a_site(tmp_path: Path, name: str) -
     with pytest.raises(Failure, match="cannot be made: "):
         write_site(tmp_path / name, "berlin", files, 1, unneeded)
     assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_an_archive_that_came_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    out = tmp_path / "berlin.tar.gz"
+    out.write_bytes(b"another's")
+    with pytest.raises(Failure, match="cannot be made: File exists"):
+        write_site(out, "berlin", {"token": b"a secret"}, 1, unneeded)
+    assert out.read_bytes() == b"another's"
+    assert [one.name for one in tmp_path.iterdir()] == [out.name]
+
+
+def test_files_of_an_archive_are_for_their_owner_only(tmp_path: Path) -> None:
+    out = tmp_path / "berlin.tar.gz"
+    write_site(out, "berlin", {"token": b"a secret"}, 1, lambda: None)
+    with tarfile.open(out) as archive:
+        found = {entry.name: entry.mode for entry in archive}
+    assert found == {"berlin": 0o700, "berlin/token": 0o600}
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
 def test_a_site_that_cannot_be_written_has_no_token(

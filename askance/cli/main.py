@@ -64,10 +64,9 @@ _EPILOG = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser that raises its errors, so that they can be printed as JSON too.
+    """Parser that raises its errors, so that they can be printed as JSON too."""
 
-    It accepts no abbreviations, which a later option could make ambiguous.
-    """
+    # It accepts no abbreviations, which a later option could make ambiguous.
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)

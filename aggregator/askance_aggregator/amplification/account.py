@@ -265,11 +265,9 @@ class OuterAccount:
     def _charge(
         self, number: int, atom: InclusionAtom, randomizer: Randomizer
     ) -> NDArray[np.int64]:
-        """Return what question `number` costs a user of an atom, in pico-nats: local, sum, Renyi.
-
-        A division of the atom adds a step of twice the local loss to the Renyi bound, and lowers
-        the sum's delta by the choices that it may have followed (Theorem 4).
-        """
+        """Return a question's cost to a user of an atom, in pico-nats: local, sum, Renyi."""
+        # A division of the atom adds a step of twice the local loss to the Renyi bound, and lowers
+        # the sum's delta by the choices that it may have followed (Theorem 4).
         known = self._charges.get((number, atom))
         if known is not None:
             return known

@@ -254,11 +254,9 @@ def batch_of(reduction: Comparisons | TwoSymbols, answers: int) -> _Ends:
 def _least_epsilon(
     upper: Callable[[float], float], delta: float, low: float, local: float
 ) -> float:
-    """Search for the least epsilon above `low` at which an upper end of delta is at most `delta`.
-
-    What is returned is such an epsilon, or the local one; delta falls with epsilon, so that it is
-    an upper end.
-    """
+    """Search for the least epsilon above `low` at which an upper end is at most `delta`."""
+    # What is returned is such an epsilon, or the local one; delta falls with epsilon, so that it is
+    # an upper end.
     if upper(_ratio(low, -1)) <= delta:
         return low
     low, high = max(low, _LEAST_EPSILON), local

@@ -99,20 +99,18 @@ def binomials(chance: float, complement: float, n: int) -> Floats:
 
 @dataclass(frozen=True)
 class _Circle:
-    """Law of B for many cells, tilted by e^t and by trapezoidal sums over a circle of that radius.
+    """Law of B for many cells, tilted by e^t and by trapezoidal sums over that circle."""
 
-    Shapes are (cells, 1), or (cells, 2 _ROUND + 2) for the values c = centre + `_OFFSETS`.
-
-    Args:
-        tilt: t.
-        centre: where f is greatest, nearly.
-        period: nodes of the circle.
-        mean: of B, and `plain` its variance, not tilted.
-        scale: ln of E e^(t (B - centre)), and `scale_off` a bound of its error.
-        equal: Pr[B = c] e^(t (c - centre)) / scale; off by `equal_off`.
-        tail: sum over d >= c of Pr[B = d] e^(t (c - centre)) / scale, with what the circle adds at
-            c - period and so on, where all of Pr[B >= c] is 1; off by `tail_off`.
-    """
+    # Shapes are (cells, 1), or (cells, 2 _ROUND + 2) for the values c = centre + `_OFFSETS`.
+    #
+    # tilt: t.
+    # centre: where f is greatest, nearly.
+    # period: nodes of the circle.
+    # mean: of B, and `plain` its variance, not tilted.
+    # scale: ln of E e^(t (B - centre)), and `scale_off` a bound of its error.
+    # equal: Pr[B = c] e^(t (c - centre)) / scale; off by `equal_off`.
+    # tail: sum over d >= c of Pr[B = d] e^(t (c - centre)) / scale, with what the circle adds at
+    # c - period and so on, where all of Pr[B >= c] is 1; off by `tail_off`.
 
     tilt: Floats
     centre: Floats

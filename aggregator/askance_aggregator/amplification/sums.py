@@ -183,19 +183,17 @@ class ReportSum:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The vertical line through t, and what the integrand is made of.
+    """The vertical line through t, and what the integrand is made of."""
 
-    Args:
-        chance: the symbols' chances.
-        values: L there, taken to be exact.
-        answers: n.
-        tilt: t.
-        tilted: chance e^(t value) / M(t).
-        spread: sum of chance |e^(t value) - 1|, over M(t).
-        height: ln M(t).
-        width: deviation of the tilted sum and of 1 / z^2 together.
-        smoothing: tau.
-    """
+    # chance: the symbols' chances.
+    # values: L there, taken to be exact.
+    # answers: n.
+    # tilt: t.
+    # tilted: chance e^(t value) / M(t).
+    # spread: sum of chance |e^(t value) - 1|, over M(t).
+    # height: ln M(t).
+    # width: deviation of the tilted sum and of 1 / z^2 together.
+    # smoothing: tau.
 
     chance: Floats
     values: Floats

@@ -499,13 +499,11 @@ def _deviations(table: Reals) -> tuple[Reals, Reals]:
 
 @dataclass(frozen=True, slots=True)
 class _LengthLaw:
-    """Law of |D + N|^2 for a vector D of a known length and normal N.
+    """Law of |D + N|^2 for a vector D of a known length and normal N."""
 
-    Args:
-        mean: of |N|^2.
-        square: half of its variance.
-        own: variance of N along D, at most.
-    """
+    # mean: of |N|^2.
+    # square: half of its variance.
+    # own: variance of N along D, at most.
 
     mean: float
     square: float

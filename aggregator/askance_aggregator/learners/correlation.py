@@ -366,14 +366,12 @@ def _(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Sample:
-    """Estimated moments of the users with both numbers, and the law of their estimates.
+    """Estimated moments of the users with both numbers, and the law of their estimates."""
 
-    Args:
-        values: of the answer: both numbers, their squares (2 x^2 - 1), the product, the share.
-        squares: which of the numbers have a square; that of a bit is 1.
-        means: of both numbers.
-        variances: of both numbers.
-    """
+    # values: of the answer: both numbers, their squares (2 x^2 - 1), the product, the share.
+    # squares: which of the numbers have a square; that of a bit is 1.
+    # means: of both numbers.
+    # variances: of both numbers.
 
     values: Reals
     squares: tuple[int, ...]

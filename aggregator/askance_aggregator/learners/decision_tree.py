@@ -219,12 +219,10 @@ _REHEARSED = 1024.0  # share of a rehearsed cell: beyond any tolerance
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """Parameters of growing a tree.
+    """Parameters of growing a tree."""
 
-    Args:
-        cells: of the joint table at most, classes not counted.
-        copies: number of equal questions for the joint table.
-    """
+    # cells: of the joint table at most, classes not counted.
+    # copies: number of equal questions for the joint table.
 
     features: Schema
     target: Cells

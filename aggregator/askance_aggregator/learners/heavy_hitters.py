@@ -172,12 +172,10 @@ class HeavyHitters(JsonObject):
 
 
 def _settle(arguments: Mapping[str, Any], conditions: Conditions) -> Mapping[str, Any]:
-    """Set what was not given: a threshold that the users allow, and the bits of a round.
-
-    That the plan chooses the bits is signed with the study: one that was signed without them
-    extends prefixes by 8 or fewer. Without users a tolerance to plan by is set. Of texts tau is set
-    too: the second look needs fewer users than the rounds before it.
-    """
+    """Set what was not given: a threshold that the users allow, and the bits of a round."""
+    # That the plan chooses the bits is signed with the study: one that was signed without them
+    # extends prefixes by 8 or fewer. Without users a tolerance to plan by is set. Of texts tau is
+    # set too: the second look needs fewer users than the rounds before it.
     listed = arguments["candidates"] is not None
     if conditions.signing:
         return {"bits": _PLANNED} if arguments["bits"] is None and not listed else {}
@@ -355,11 +353,8 @@ def heavy_hitters(
 def _among(
     domain: Domain, threshold: Fraction, tau: Fraction | None, text: str
 ) -> Learning[HeavyHitters]:
-    """Ask for every candidate in one question.
-
-    Raises:
-        InvalidParameter: no candidate, too many, or one that the field cannot have.
-    """
+    """Ask for every candidate in one question."""
+    # Raises InvalidParameter: no candidate, too many, or one that the field cannot have.
     candidates = names_in(text)
     if not 1 <= len(candidates) <= MAX_CANDIDATES:
         raise InvalidParameter(
@@ -430,14 +425,12 @@ def _search(
 def _texts(
     domain: Domain, heads: Sequence[int], tau: Fraction | None, most: int
 ) -> Learning[dict[int, Value]]:
-    """Look again at the texts of the heads that were found: every byte of them, in one round.
-
-    The bytes of a text are the most frequent of its head, or among the two most frequent of the
-    places where these are nearest: the hash tells. A text that it does not confirm has no name.
-
-    Utility: a value that is sure to be found has a share of threshold + tau at least, so half of
-    that is exact enough to tell its bytes from others.
-    """
+    """Look again at the texts of the heads that were found: every byte of them, in one round."""
+    # The bytes of a text are the most frequent of its head, or among the two most frequent of the
+    # places where these are nearest: the hash tells. A text that it does not confirm has no name.
+    #
+    # Utility: a value that is sure to be found has a share of threshold + tau at least, so half of
+    # that is exact enough to tell its bytes from others.
     longest = max(map(length_of, heads))
     if not longest:
         return {}
@@ -526,13 +519,11 @@ def _lengths(width: int, bits: int, most: int) -> tuple[int, ...]:
 
 @assess.register
 def _(hypothesis: HeavyHitters, learner: Learner[Any], users: Users) -> Assessment:
-    """Judge the values found by all users' shares; right if they are the frequent ones, no others.
-
-    The error is the greatest distance of a share on the wrong side of the threshold. Within tau of
-    the threshold the learner promises neither that a value is found nor that it is not: such values
-    are listed as borderline, and count as missed or wrong all the same. Where no tau was given, it
-    is half of the widest interval.
-    """
+    """Judge the values found by all users' shares; right if they are the frequent ones."""
+    # The error is the greatest distance of a share on the wrong side of the threshold. Within tau
+    # of the threshold the learner promises neither that a value is found nor that it is not: such
+    # values are listed as borderline, and count as missed or wrong all the same. Where no tau was
+    # given, it is half of the widest interval.
     shares = census(hypothesis.column, users)
     listed = learner.parameters.get("candidates")
     if listed is not None:

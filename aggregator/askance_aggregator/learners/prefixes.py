@@ -197,11 +197,9 @@ class Domain:
         return category(clip(cell, 0, len(prefixes) * ways))
 
     def _prefix_index(self, prefixes: Sequence[int], length: int) -> Expression:
-        """1 + i for a value that begins with prefix i, 0 for others.
-
-        What was looked at becomes a place among the beginnings of the prefixes, and a place with
-        the next bits behind it is a number again: a query has few nodes, however many prefixes.
-        """
+        """1 + i for a value that begins with prefix i, 0 for others."""
+        # What was looked at becomes a place among the beginnings of the prefixes, and a place with
+        # the next bits behind it is a number again: a query has few nodes, however many prefixes.
         place, beginnings = constant(1), [0]
         for start in range(0, length, _CHUNK):
             stop = min(start + _CHUNK, length)

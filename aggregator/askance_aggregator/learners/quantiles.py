@@ -289,18 +289,16 @@ def _search(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cutting:
-    """A search that cuts ranges of cells.
+    """A search that cuts ranges of cells."""
 
-    Where users without the number are left out, the first round has a cell for them, which tells
-    how many they are. Later, at a single cut for a single level, each user gives the number
-    1 - level (below the cut), -level (above it) or 0 (has none): its mean is the signed distance
-    times the share of users who have the number, by one coin.
-
-    All levels share the first question; later each has its own, for its own range.
-
-    Args:
-        ways: parts of a range, 2 or more.
-    """
+    # Where users without the number are left out, the first round has a cell for them, which tells
+    # how many they are. Later, at a single cut for a single level, each user gives the number
+    # 1 - level (below the cut), -level (above it) or 0 (has none): its mean is the signed distance
+    # times the share of users who have the number, by one coin.
+    #
+    # All levels share the first question; later each has its own, for its own range.
+    #
+    # ways: parts of a range, 2 or more.
 
     schema: Schema
     parts: Cells

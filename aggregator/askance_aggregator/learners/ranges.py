@@ -237,13 +237,11 @@ def _part(inside: float, outside: float, otherwise: float) -> float:
 
 
 def _rising(shares: Sequence[Answer]) -> Answer:
-    """Return shares of ever larger ranges as one answer that rises.
-
-    Utility: the truth rises, so wherever all intervals hold, so do the greatest of the lower ends
-    before each and the least of the upper ends after it. Where these cross (then one interval does
-    not hold) the ends stay as they are. The values are the nearest in squares that rise, each
-    moved into its interval: no farther from a truth inside than the greatest given distance.
-    """
+    """Return shares of ever larger ranges as one answer that rises."""
+    # Utility: the truth rises, so wherever all intervals hold, so do the greatest of the lower ends
+    # before each and the least of the upper ends after it. Where these cross (then one interval
+    # does not hold) the ends stay as they are. The values are the nearest in squares that rise,
+    # each moved into its interval: no farther from a truth inside than the greatest given distance.
     given = np.array([answer.lows for answer in shares]), np.array([a.highs for a in shares])
     low = np.maximum.accumulate(given[0].ravel())
     high = np.minimum.accumulate(given[1].ravel()[::-1])[::-1]

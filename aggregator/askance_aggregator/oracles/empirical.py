@@ -74,11 +74,9 @@ class EmpiricalOracle:
         )
 
     def _with_number(self, question: Question, sample: EncodedColumns, rows: int) -> EncodedColumns:
-        """Draw on until so many rows have the number: the mean is over those.
-
-        When to stop depends on who has a number and not on which, so the mean is as of that many
-        rows drawn from those who have it.
-        """
+        """Draw on until so many rows have the number: the mean is over those."""
+        # When to stop depends on who has a number and not on which, so the mean is as of that many
+        # rows drawn from those who have it.
         while (has := _having(question, sample)) < rows:
             if has * _FEWEST < sample.rows:
                 raise InvalidAnswer(

@@ -345,15 +345,13 @@ class Priced(NamedTuple):
 
 
 class _Cones:
-    """Cones of all intervals up to a length, in the prices of all levels: shape (3, levels).
+    """Cones of all intervals up to a length, in the prices of all levels: shape (3, levels)."""
 
-    Arrays over intervals have shape (levels, longest): first level, and length less one. An
-    interval that would leave the grid has no cone.
-
-    Args:
-        terms: symmetric, with a rise.
-        longest: the most levels of an interval.
-    """
+    # Arrays over intervals have shape (levels, longest): first level, and length less one. An
+    # interval that would leave the grid has no cone.
+    #
+    # terms: symmetric, with a rise.
+    # longest: the most levels of an interval.
 
     def __init__(self, terms: Terms, ratio: float, longest: int) -> None:
         levels = len(terms.grid)

@@ -61,10 +61,9 @@ def wide_bounds(
 
 
 class _Effect(NamedTuple):
-    """Estimate about a column: its name, its half width, and the values that it is made of.
+    """Estimate about a column: its name, its half width, and the values that it is made of."""
 
-    With two groups of values it is the difference of the second mean and the first.
-    """
+    # With two groups of values it is the difference of the second mean and the first.
 
     estimate: str
     half_width: float

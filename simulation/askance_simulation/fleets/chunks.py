@@ -86,11 +86,10 @@ _SPARSE = 8  # one user in this many or fewer: their coins are computed one by o
 
 
 class _Memory(local):
-    """Buffers that a thread uses again for the next chunk.
+    """Buffers that a thread uses again for the next chunk."""
 
-    Returning memory to the system and taking it again costs half of the time that is computed
-    in it, and a new cipher a twentieth.
-    """
+    # Returning memory to the system and taking it again costs half of the time that is computed
+    # in it, and a new cipher a twentieth.
 
     def __init__(self) -> None:
         self._words: Words = np.empty(0, np.uint64)

@@ -118,11 +118,10 @@ class _User(DeviceCoins):
 
 
 class _Records:
-    """Reader of single records of a chunk.
+    """Reader of single records of a chunk."""
 
-    Columns are read as buffers, since numpy's own indexing takes three times as long. Records with
-    all fields share the mapping that says so.
-    """
+    # Columns are read as buffers, since numpy's own indexing takes three times as long. Records
+    # with all fields share the mapping that says so.
 
     def __init__(self, columns: EncodedColumns) -> None:
         values = dict(columns.values)

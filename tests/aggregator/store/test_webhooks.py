@@ -112,6 +112,7 @@ def test_a_claim_that_has_ended_is_another_ones(store: Store) -> None:
     assert not store.webhooks.delivered(paused)
     assert not store.webhooks.failed(paused, "late", 0, LONG_S)
     assert store.webhooks.delivered(again)
+    assert not store.webhooks.failed(again, "late", 0, LONG_S)  # what is delivered stays so
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ are a conflict, refused and kept as evidence. Bytes are kept as they arrived, ne
 again. Tokens are kept as digests. A store that is missing, damaged, in use or of a newer version
 refuses to open; `create` is the operator's decision.
 
-Every operation blocks and may be called from any thread. `contract` says what a store does, and
-`sql_store` does it, over a `dialect` of each database: `sqlite` for a service of one process,
+Every operation blocks and may be called from any thread. `sql_store` has the operations, in
+SQL, over a `dialect` of each database: `sqlite` for a service of one process,
 `postgresql` for an organisation that runs that database. `locations` has their addresses.
 """
 
@@ -23,21 +23,6 @@ from askance_aggregator.store.audit import (
 )
 from askance_aggregator.store.backups import Manifest, RestoreNote, open_backup
 from askance_aggregator.store.certificates import CertificateHolder, StoredCertificate
-from askance_aggregator.store.contract import (
-    MAX_EVIDENCE,
-    AskedRequest,
-    Conclusion,
-    Deadline,
-    Enrolled,
-    EnrolledDevice,
-    EnrolledGateway,
-    EnrolmentRefused,
-    EpochEntry,
-    OpenRounds,
-    RoundNote,
-    Store,
-    StoredReport,
-)
 from askance_aggregator.store.inspection import StoreFacts
 from askance_aggregator.store.listing import (
     MAX_STUDIES,
@@ -74,8 +59,23 @@ from askance_aggregator.store.replicas import (
     sum_counts,
 )
 from askance_aggregator.store.retention import KeptStudy, StudyNotEnded
+from askance_aggregator.store.sql_store import Store
 from askance_aggregator.store.sqlite import SqliteStore
 from askance_aggregator.store.tagged_population import TaggedPopulation
+from askance_aggregator.store.values import (
+    MAX_EVIDENCE,
+    AskedRequest,
+    Conclusion,
+    Deadline,
+    Enrolled,
+    EnrolledDevice,
+    EnrolledGateway,
+    EnrolmentRefused,
+    EpochEntry,
+    OpenRounds,
+    RoundNote,
+    StoredReport,
+)
 from askance_aggregator.store.watch import StoreWatch
 from askance_aggregator.store.webhooks import Receiving, WebhookClaim, WebhookFigures, WebhookQueue
 

@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from askance_aggregator.store import moves
 from askance_aggregator.store.backups import BackupFile, Manifest, open_backup
-from askance_aggregator.store.contract import Store
 from askance_aggregator.store.inspection import StoreFacts, inspect_file
 from askance_aggregator.store.migrations import KIND
+from askance_aggregator.store.sql_store import Store
 from askance_aggregator.store.sqlite import SQLITE, SqliteStore, restore_sqlite
 from askance_aggregator.store.sqlite_moves import held_sqlite, new_store
 from askance_aggregator.store.watch import StoreWatch

@@ -1,4 +1,4 @@
-"""The store's contract on a database: every operation once, for SQLite and PostgreSQL."""
+"""The store on a database: every operation once, for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from typing import Any
 from askance_aggregator.store.audit import AuditLog
 from askance_aggregator.store.backups import Manifest, RestoreNote
 from askance_aggregator.store.certificates import CertificateStore
-from askance_aggregator.store.contract import (
+from askance_aggregator.store.dialect import (
+    Dialect,
+    Execute,
+    Transactions,
+    first_row,
+    list_rows,
+    study_number,
+)
+from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
+from askance_aggregator.store.management import Management
+from askance_aggregator.store.outer import OuterReleases
+from askance_aggregator.store.register import Register, take_back_days
+from askance_aggregator.store.replicas import Replicas
+from askance_aggregator.store.retention import Retention, note_end, reports_deleted
+from askance_aggregator.store.values import (
     DEVICE_ID_BYTES,
     DIGEST_BYTES,
     LEAF_KEY_BYTES,
@@ -28,20 +42,6 @@ from askance_aggregator.store.contract import (
     RoundNote,
     StoredReport,
 )
-from askance_aggregator.store.dialect import (
-    Dialect,
-    Execute,
-    Transactions,
-    first_row,
-    list_rows,
-    study_number,
-)
-from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
-from askance_aggregator.store.management import Management
-from askance_aggregator.store.outer import OuterReleases
-from askance_aggregator.store.register import Register, take_back_days
-from askance_aggregator.store.replicas import Replicas
-from askance_aggregator.store.retention import Retention, note_end, reports_deleted
 from askance_aggregator.store.webhooks import WebhookQueue, message_id
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
@@ -66,26 +66,45 @@ _CONCLUSION = (
 )
 
 
-class SqlStore(ABC):
-    """The store's contract on one database (see `Store`).
+class Store(ABC):
+    """The aggregator's memory, on one database. Safe to share between threads.
 
-    A subclass opens the database, and stores reports in its own way.
+    A repeated study has a transcript, rounds and a conclusion per epoch, under the epoch's index (1
+    or more). What is kept under epoch 0 is the study's own: all of it if it collects once, its
+    conclusion alone if it repeats.
+
+    In a store that several processes share, only the process that holds a study's lease appends to
+    its transcript, notes and closes its rounds and concludes it, if any process ever had a lease of
+    it; otherwise these raise `LeaseLost`, and nothing is written.
+
+    Every method raises StoreError when the store cannot be read or written; `log`, `open_round` and
+    `conclude` also when there is no such study. A subclass opens the database, and stores reports
+    in its own way.
     """
 
     def __init__(self, dialect: Dialect, replicas: Replicas) -> None:
         """Use a subclass's constructors."""
         self._dialect = dialect
-        self.replicas = replicas
-        self.management = Management(dialect)
-        self.retention = Retention(dialect)
-        self.certificates = CertificateStore(dialect)
-        self.register = Register(dialect)
-        self.listing = Listing(dialect)
-        self.audit = AuditLog(dialect)
-        self.webhooks = WebhookQueue(dialect)
-        self.outer = OuterReleases(dialect, replicas)
+        self.replicas = replicas  # the processes that share the store
+        self.management = Management(dialect)  # paused studies, and times of submission
+        self.retention = Retention(dialect)  # deletion of what ended studies left
+        self.certificates = CertificateStore(dialect)  # of devices and gateways
+        self.register = Register(dialect)  # the operator's view of the devices
+        self.listing = Listing(dialect)  # lists of studies
+        self.audit = AuditLog(dialect)  # what callers and operators did
+        self.webhooks = WebhookQueue(dialect)  # ends of studies on their way to webhooks
+        self.outer = OuterReleases(dialect, replicas)  # of tallies, and whose answers they count
 
     def enrol(self, devices: Iterable[tuple[bytes, bytes]]) -> range:
+        """Enrol devices, all or none, given as (device id, SHA-256 of its token).
+
+        Returns:
+          Their ordinals, which go on from the last one, in the order given.
+
+        Raises:
+          StoreError: an id that is enrolled already, given twice, empty or too long; a digest of
+            another length than 32 bytes.
+        """
         listed = checked_devices(devices)
 
         def step(execute: Execute) -> range:
@@ -105,6 +124,23 @@ class SqlStore(ABC):
         limit: int,
         gateway: tuple[bytes, bytes] | None = None,
     ) -> Enrolled:
+        """Enrol devices by an enrolment token, all or none, given as to `enrol`.
+
+        The same device again, with the same token of its own, is known and stays as it is, but for
+        its gateway.
+
+        Args:
+          devices: each as its id and the SHA-256 of its token.
+          token_id: of the enrolment token, 16 bytes.
+          limit: devices in all by this enrolment token.
+          gateway: what the devices are members of from now on, given as a device is; it becomes
+            known with them. None: new devices are members of none, known ones of what they were.
+
+        Raises:
+          EnrolmentRefused: an id that is known with another token, more than `limit` devices in all
+            by this enrolment token, or a token that was revoked; nothing was changed.
+          StoreError: ids or digests that `enrol` does not take either.
+        """
         listed = checked_enrolment(devices, token_id, gateway)
 
         def step(execute: Execute) -> Enrolled:
@@ -112,7 +148,10 @@ class SqlStore(ABC):
             known = self._known(execute, listed)
             for place, token_digest in known.items():
                 if token_digest != listed[place][1]:
-                    raise refuse_other_token(place)
+                    raise EnrolmentRefused(
+                        "enrolment: expected new devices or their own tokens, found device"
+                        f" {place} enrolled with another"
+                    )
             fresh = [one for place, one in enumerate(listed) if place not in known]
             ((used, revoked),) = execute(
                 "INSERT INTO enrolment_tokens AS kept (token_id, devices) VALUES (?, ?)"
@@ -121,9 +160,14 @@ class SqlStore(ABC):
                 (token_id, len(fresh)),
             ).fetchall()
             if revoked:
-                raise refuse_revoked_token()
+                raise EnrolmentRefused(
+                    "enrolment: expected an enrolment token in force, got a revoked one"
+                )
             if fresh and used > limit:
-                raise refuse_more_devices(limit, used)
+                raise EnrolmentRefused(
+                    f"enrolment: expected at most {limit} devices by this enrolment token, got"
+                    f" {used} (a token is used up by its last device; the operator makes another)"
+                )
             self._add_devices(execute, start, fresh)
             execute(
                 "INSERT INTO device_tags SELECT tag, ordinal FROM token_tags CROSS JOIN devices"
@@ -145,9 +189,11 @@ class SqlStore(ABC):
             take_back_days(execute, day)
 
     def device(self, device_id: bytes) -> EnrolledDevice | None:
+        """The device of that id, if it is enrolled."""
         return self.find_devices((device_id,))[0]
 
     def find_devices(self, device_ids: Sequence[bytes]) -> list[EnrolledDevice | None]:
+        """Return the device of each id, None where it is not enrolled."""
         columns = "device_id, ordinal, token_digest, coalesce(gateway, 0)"
         rows = self._dialect.read(
             lambda execute: self._device_rows(execute, columns, "device_id", device_ids)
@@ -156,15 +202,25 @@ class SqlStore(ABC):
         return [known.get(device_id) for device_id in device_ids]
 
     def gateway(self, gateway_id: bytes) -> EnrolledGateway | None:
+        """The gateway of that id, if it is enrolled."""
         row = self._row(
             "SELECT number, token_digest FROM gateways WHERE gateway_id = ?", gateway_id
         )
         return None if row is None else EnrolledGateway(*row)
 
     def population(self) -> int:
+        """Number of ordinals that were given: they are 0 .. population-1.
+
+        Those of forgotten devices are among them, and never given again.
+        """
         return self._dialect.read(self._population)
 
     def add_study(self, digest: bytes, signed: SignedStudy) -> None:
+        """Keep a study under the SHA-256 of its bytes; the same study again changes nothing.
+
+        Raises:
+          StoreError: another study or signature stands under that digest.
+        """
         columns = (signed.study, signed.public_key, signed.signature)
 
         def step(execute: Execute) -> None:
@@ -184,27 +240,44 @@ class SqlStore(ABC):
         self._dialect.write(step)
 
     def studies(self) -> dict[bytes, SignedStudy]:
+        """Return all studies by digest, oldest first; for checks of a whole store."""
         rows = self._rows(f"{_SIGNED} ORDER BY number")
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
     def study(self, digest: bytes) -> SignedStudy | None:
+        """Return the study of that digest, None if there is none."""
         row = self._row(f"{_SIGNED} WHERE digest = ?", digest)
         return None if row is None else SignedStudy(*row[1:])
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
+        """Return the studies that have not ended, by digest, oldest first."""
         return self.listing.open_studies()
 
     def summary(self, digest: bytes) -> StudyEntry | None:
+        """Return the summary of one study, None if there is none."""
         return self.listing.entry(digest)
 
     def count_studies(self) -> dict[StudyState, int]:
+        """Return the number of studies in each state."""
         return self.listing.count()
 
-    def log(self, study_digest: bytes, epoch: int = 0) -> _SqlStudyLog:
+    def log(self, study_digest: bytes, epoch: int = 0) -> StudyLog:
+        """The transcript of a study, or of one of its epochs."""
         number = self._dialect.read(lambda execute: study_number(execute, study_digest))
-        return _SqlStudyLog(self._dialect, self.replicas, number, epoch)
+        return StudyLog(self._dialect, self.replicas, number, epoch)
 
     def keep_leaf_key(self, study_digest: bytes, fresh: bytes) -> bytes:
+        """Return the secret from which the salts of a study's leaves follow; durable.
+
+        All processes of a store that they share get one key. It is deleted with the reports.
+
+        Args:
+          study_digest: of a study that is stored.
+          fresh: 32 random bytes, kept as the key of a study that has none yet.
+
+        Raises:
+          StoreError: there is no such study, its reports were deleted, or another number of bytes.
+        """
         if len(fresh) != LEAF_KEY_BYTES:
             raise StoreError(f"leaf key: expected {LEAF_KEY_BYTES} bytes, got {len(fresh)}")
 
@@ -223,6 +296,7 @@ class SqlStore(ABC):
         return self._dialect.write(step)
 
     def leaf_key(self, study_digest: bytes) -> bytes | None:
+        """Return a study's leaf key; None if it has none, or it was deleted with the reports."""
         row = self._row(
             "SELECT secret FROM leaf_keys JOIN studies ON studies.number = leaf_keys.study"
             " WHERE digest = ?",
@@ -238,6 +312,12 @@ class SqlStore(ABC):
         deadline: Deadline | None,
         epoch: int = 0,
     ) -> RoundNote:
+        """Note that a round's requests are about to be asked, and its deadline.
+
+        Returns:
+          The round as it was noted first, with the deadline noted last.
+        """
+
         def step(execute: Execute) -> RoundNote:
             of = (self._driven(execute, study_digest), epoch, number)
             execute(
@@ -259,12 +339,15 @@ class SqlStore(ABC):
         return self._dialect.write(step)
 
     def open_rounds(self) -> OpenRounds:
+        """Return how many rounds take reports, and the age of the oldest."""
         ((number, oldest_s),) = self._rows(_OPEN_ROUNDS.format(now=self._dialect.now_s))
         return OpenRounds(number, None if oldest_s is None else max(oldest_s, 0))
 
     def note_deadline(
         self, study_digest: bytes, number: int, deadline: Deadline, epoch: int = 0
     ) -> None:
+        """Replace the deadline of a round that was noted."""
+
         def step(execute: Execute) -> None:
             of = (self._driven(execute, study_digest), epoch, number)
             execute(
@@ -275,6 +358,8 @@ class SqlStore(ABC):
         self._dialect.write(step)
 
     def close_round(self, study_digest: bytes, number: int, epoch: int = 0) -> None:
+        """Note that a round takes no more reports; for good."""
+
         def step(execute: Execute) -> None:
             of = (self._driven(execute, study_digest), epoch, number)
             execute(f"UPDATE rounds SET closed = true {_ROUND}", of)
@@ -283,6 +368,10 @@ class SqlStore(ABC):
         self._dialect.write(step)
 
     def asked(self, request_digest: bytes) -> AskedRequest | None:
+        """Return the request of that digest; None if no round recorded it.
+
+        It is over when its round has closed, or its epoch or its study has ended.
+        """
         row = self._row(
             "SELECT coalesce(studies.digest, ?),"
             " coalesce(closed, true) OR EXISTS (SELECT 1 FROM conclusions AS ended"
@@ -302,6 +391,11 @@ class SqlStore(ABC):
         epoch: int = 0,
         ended_unix_s: int | None = None,
     ) -> None:
+        """Note how a study, or one of its epochs, ended, and when; StoreError if otherwise.
+
+        The time is that of a study's end, in Unix seconds; None: `Retention.note_ends` notes one.
+        """
+
         def step(execute: Execute) -> None:
             study = self._driven(execute, study_digest)
             self._dialect.end_rounds(execute, study, epoch)
@@ -324,7 +418,10 @@ class SqlStore(ABC):
                 f"{_CONCLUSION} WHERE number = ? AND epoch = ?", (study, epoch)
             ).fetchall()
             if _conclusion(stored) != conclusion:
-                raise concluded_otherwise(study_digest)
+                raise StoreError(
+                    f"study {study_digest.hex()[:16]}: expected no other conclusion, found one"
+                    " stored"
+                )
             if ended_unix_s is not None and not epoch:
                 note_end(execute, study, ended_unix_s)
             if added.rowcount:
@@ -335,6 +432,10 @@ class SqlStore(ABC):
         self._dialect.write(step)
 
     def epochs(self, study_digest: bytes) -> list[EpochEntry]:
+        """Return the ended epochs of a study by index; none if it collects once.
+
+        The end of the study itself is not among them.
+        """
         rows = self._rows(
             "SELECT epoch, state, reason, message, max_asked FROM conclusions"
             " JOIN studies ON studies.number = conclusions.study"
@@ -344,22 +445,40 @@ class SqlStore(ABC):
         return [EpochEntry(epoch, StudyState(state), *rest) for epoch, state, *rest in rows]
 
     def conclusions(self) -> dict[bytes, Conclusion]:
+        """Return the ends of all studies that have ended, by digest; for checks of a store."""
         rows = self._rows(f"{_CONCLUSION} WHERE epoch = 0 ORDER BY number")
         return {row[0]: _conclusion(row) for row in rows}
 
     def conclusion(self, study_digest: bytes, epoch: int = 0) -> Conclusion | None:
+        """Return the end of a study or of an epoch; None while it is open, or if it is unknown."""
         row = self._row(f"{_CONCLUSION} WHERE digest = ? AND epoch = ?", study_digest, epoch)
         return None if row is None else _conclusion(row)
 
     def study_costs(self) -> list[int]:
+        """Return for each ended study the most nano-nats that a user was asked for, unordered."""
         return [
             asked for (asked,) in self._rows("SELECT max_asked FROM conclusions WHERE epoch = 0")
         ]
 
     def nano_nats_asked(self) -> int:
+        """Return the sum over ended studies of the most nano-nats that a user was asked for."""
         return sum(self.study_costs())  # in Python: SQLite's integers end at 2^63
 
     def accept(self, arrivals: Sequence[StoredReport]) -> list[AckStatus]:
+        """Make a batch of reports durable in one transaction, each counted exactly once.
+
+        The caller has checked that the request was asked of that user and that the report is one.
+
+        Returns:
+          For each arrival ACCEPTED (new), DUPLICATE (the same bytes are stored already) or CONFLICT
+          (other bytes are; these are kept as evidence, the first `MAX_EVIDENCE` of them). In a
+          store that several processes share, LATE if its round has closed or its study has ended:
+          it is not stored. The one process of another store checks that itself.
+
+        Raises:
+          StoreError: nothing may be acknowledged. What became durable all the same is a duplicate
+            when it is delivered again.
+        """
         return self._accept(checked_arrivals(arrivals))
 
     @abstractmethod
@@ -367,9 +486,11 @@ class SqlStore(ABC):
         """Store arrivals that are in range (see `Store.accept`)."""
 
     def acknowledged_sequence(self, ordinal: int) -> int:
+        """Return the highest sequence number in the accepted reports of a user; 0 for none."""
         return self.acknowledged_sequences((ordinal,))[0]
 
     def acknowledged_sequences(self, ordinals: Sequence[int]) -> list[int]:
+        """Return the highest sequence number of each user (see `acknowledged_sequence`)."""
         columns = "ordinal, acknowledged_sequence"
         rows = self._dialect.read(
             lambda execute: self._device_rows(execute, columns, "ordinal", ordinals)
@@ -378,6 +499,7 @@ class SqlStore(ABC):
         return [known.get(ordinal, 0) for ordinal in ordinals]
 
     def reports(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield the accepted reports of a request, (ordinal, bytes), in the order of ordinals."""
         key, last = self._request_key(request_digest), -1
         while key is not None:
             rows = self._rows(
@@ -393,6 +515,7 @@ class SqlStore(ABC):
             last = rows[-1][0]
 
     def report(self, request_digest: bytes, ordinal: int) -> bytes | None:
+        """Return the report accepted from one user for a request."""
         key = self._request_key(request_digest)
         if key is None:
             return None
@@ -404,6 +527,7 @@ class SqlStore(ABC):
         return None if row is None else bytes(row[0])
 
     def evidence(self, request_digest: bytes) -> Iterator[tuple[int, bytes]]:
+        """The refused reports of a request: (ordinal, bytes), by ordinal, oldest first."""
         rows = self._rows(
             f"SELECT ordinal, data FROM evidence WHERE {_OF_DIGEST} ORDER BY ordinal, place",
             request_digest,
@@ -411,24 +535,33 @@ class SqlStore(ABC):
         return ((ordinal, data) for ordinal, data in rows)
 
     def back_up(self, path: Path, now_s: int) -> Manifest:
+        """Write a backup to a new file, whole or not at all, while the store is written to."""
         return self._dialect.back_up(path, now_s)
 
     def restored_sequences(self) -> dict[int, int]:
+        """Return the highest sequence numbers of users as the last restored backup had them.
+
+        By ordinal; a user of none is absent.
+        """
         return dict(self._rows("SELECT ordinal, sequence FROM restored_sequences"))
 
     def restores(self) -> list[RestoreNote]:
+        """Return the restorations of backups into this store, the oldest first."""
         rows = self._rows(
             "SELECT restored_unix_s, backup_unix_s FROM restores ORDER BY restored_unix_s"
         )
         return [RestoreNote(*row) for row in rows]
 
     def check_writable(self) -> None:
+        """Write and remove 64 KiB durably."""
         self._dialect.write(self._dialect.probe)
 
     def size_bytes(self) -> int:
+        """Return the bytes that the store takes on its disk."""
         return self._dialect.size_bytes()
 
     def close(self) -> None:
+        """Release what the store holds; nothing else may be called afterwards."""
         self._dialect.close()
 
     def _rows(self, statement: str, *parameters: object) -> list[Any]:
@@ -483,8 +616,8 @@ class SqlStore(ABC):
             )
 
 
-class _SqlStudyLog:
-    """A transcript of a study or of one of its epochs (see `StudyLog`)."""
+class StudyLog:
+    """A transcript of a study or of one of its epochs: lines, appended and never changed."""
 
     def __init__(self, dialect: Dialect, replicas: Replicas, study: int, epoch: int) -> None:
         self._dialect = dialect
@@ -492,6 +625,8 @@ class _SqlStudyLog:
         self._of = (study, epoch)
 
     def append(self, line: str) -> None:
+        """Add a line; it is durable when this returns."""
+
         def step(execute: Execute) -> None:
             self._replicas.check(execute, self._of[0])
             execute(
@@ -504,6 +639,7 @@ class _SqlStudyLog:
         self._dialect.write(step)
 
     def lines(self) -> Iterator[str]:
+        """All lines, oldest first, as they are when this is called; read as they are taken."""
         return read_transcript(self._dialect, *self._of)
 
 
@@ -519,7 +655,9 @@ def _gateway_number(execute: Execute, gateway: tuple[bytes, bytes]) -> int:
         "SELECT number, token_digest FROM gateways WHERE gateway_id = ?", gateway[:1]
     ).fetchall()
     if token_digest != gateway[1]:
-        raise refuse_other_gateway()
+        raise EnrolmentRefused(
+            "enrolment: expected a gateway with its own token, found it enrolled with another"
+        )
     return int(number)
 
 
@@ -615,36 +753,3 @@ def checked_enrolment(
     if gateway is not None:
         checked_devices([gateway])
     return checked_devices(devices)
-
-
-def refuse_other_gateway() -> EnrolmentRefused:
-    """The refusal of a gateway that is known with another token of its own."""
-    return EnrolmentRefused(
-        "enrolment: expected a gateway with its own token, found it enrolled with another"
-    )
-
-
-def refuse_other_token(place: int) -> EnrolmentRefused:
-    """The refusal of a device that is known with another token of its own."""
-    return EnrolmentRefused(
-        f"enrolment: expected new devices or their own tokens, found device {place} enrolled with"
-        " another"
-    )
-
-
-def refuse_revoked_token() -> EnrolmentRefused:
-    """The refusal of an enrolment token that the operator has revoked."""
-    return EnrolmentRefused("enrolment: expected an enrolment token in force, got a revoked one")
-
-
-def refuse_more_devices(limit: int, used: int) -> EnrolmentRefused:
-    """The refusal of more devices than an enrolment token is for."""
-    return EnrolmentRefused(
-        f"enrolment: expected at most {limit} devices by this enrolment token, got {used}"
-        " (a token is used up by its last device; the operator makes another)"
-    )
-
-
-def concluded_otherwise(digest: bytes) -> StoreError:
-    """The complaint about a second end of a study."""
-    return StoreError(f"study {digest.hex()[:16]}: expected no other conclusion, found one stored")

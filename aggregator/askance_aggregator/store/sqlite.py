@@ -25,13 +25,13 @@ from askance_aggregator.store.backups import (
     Manifest,
     write_backup,
 )
-from askance_aggregator.store.contract import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.dialect import Execute, marks
 from askance_aggregator.store.migrations import KIND
 from askance_aggregator.store.moves import check_not_moved
 from askance_aggregator.store.replicas import SoleReplica
 from askance_aggregator.store.retention import reports_deleted
-from askance_aggregator.store.sql_store import SqlStore
+from askance_aggregator.store.sql_store import Store
+from askance_aggregator.store.values import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.watch import UNWATCHED, StoreWatch
 from askance_client.durable_files import sync
 from askance_client.errors import StoreError, StoreFailed
@@ -173,8 +173,8 @@ class SqliteDialect:
             raise
 
 
-class SqliteStore(SqlStore):
-    """The store's contract on one SQLite file (see `Store`).
+class SqliteStore(Store):
+    """Store in one SQLite file.
 
     One process serves from it: a second would count on its own. `open` shares the file with none;
     `open_to_serve` lets operators' commands open it beside.

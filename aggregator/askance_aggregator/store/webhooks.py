@@ -1,6 +1,6 @@
 """Queue of what is sent to webhooks: a row per receiver and end of a study or of an epoch.
 
-A row is written by the transaction that ends the study (`SqlStore.conclude`), for the receivers
+A row is written by the transaction that ends the study (`Store.conclude`), for the receivers
 that this process was told of. Any replica delivers it.
 
     pending --claim--> pending          the number of tries rises; not due for the claim's seconds

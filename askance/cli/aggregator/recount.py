@@ -32,7 +32,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _recount(arguments: argparse.Namespace) -> int:
     from askance_aggregator.server.process.tokens import counts_signer
-    from askance_aggregator.store.contract import DIGEST_BYTES
+    from askance_aggregator.store.values import DIGEST_BYTES
     from askance_aggregator.studies.recount import recount
 
     configuration = configuration_of(arguments)

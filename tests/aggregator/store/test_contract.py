@@ -33,7 +33,6 @@ from askance_aggregator.store import (
     store_location,
 )
 from askance_aggregator.store.register import DeviceSelection
-from askance_aggregator.store.sql_store import SqlStore
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from tests.postgresql import PostgresqlServer
@@ -414,7 +413,6 @@ class TestLifeOfAStudy:
         store.add_study(FIRST, STUDY)
         assert store.open_round(FIRST, 0, [SECOND], None).age_s <= 1
         store.open_round(FIRST, 1, [THIRD], None)
-        assert isinstance(store, SqlStore)
         earlier = "UPDATE rounds SET opened_unix_s = opened_unix_s - 300 WHERE number = 0"
         store._dialect.write(lambda execute: execute(earlier, ()))
         assert 300 <= store.open_round(FIRST, 0, [SECOND], None).age_s <= 310

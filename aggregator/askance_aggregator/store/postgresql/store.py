@@ -15,7 +15,6 @@ from psycopg import sql
 from psycopg.errors import UniqueViolation
 
 from askance_aggregator.store.backups import Manifest
-from askance_aggregator.store.contract import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.dialect import Execute
 from askance_aggregator.store.postgresql.backup import back_up_postgresql
 from askance_aggregator.store.postgresql.database import (
@@ -28,7 +27,8 @@ from askance_aggregator.store.postgresql.database import (
 )
 from askance_aggregator.store.postgresql.replicas import PostgresqlReplicas
 from askance_aggregator.store.postgresql.schema import SCHEMA
-from askance_aggregator.store.sql_store import SqlStore
+from askance_aggregator.store.sql_store import Store
+from askance_aggregator.store.values import MAX_EVIDENCE, StoredReport
 from askance_aggregator.store.watch import StoreWatch
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
@@ -424,8 +424,8 @@ def _keep_evidence(connection: Connection, place: Place, arrival: StoredReport) 
     )
 
 
-class PostgresqlStore(SqlStore):
-    """The store's contract on one database (see `Store`), which several processes may share."""
+class PostgresqlStore(Store):
+    """Store in one PostgreSQL database, which several processes may share."""
 
     def __init__(self, database: PostgresqlDatabase) -> None:
         """Use `open` or `open_to_read`."""

@@ -46,7 +46,6 @@ class SystemWords:
     __slots__ = ()
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        """`count` fresh words."""
         return np.frombuffer(os.urandom(8 * count), "<u8").astype(np.uint64, copy=False)
 
 

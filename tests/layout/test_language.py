@@ -14,7 +14,7 @@ import io
 import re
 import subprocess
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -103,17 +103,34 @@ def faults_in_document(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def undocumented(classes: Iterable[ast.ClassDef]) -> Iterator[tuple[int, str]]:
-    """Yield public methods without a docstring, by line and name."""
+def undocumented(
+    classes: Iterable[ast.ClassDef], bases: Mapping[str, ast.ClassDef]
+) -> Iterator[tuple[int, str]]:
+    """Yield public methods without a docstring of their own or a base's, by line and name."""
     for node in classes:
         if not node.name.startswith("_"):
+            inherited = set(documented_in_bases(node, bases))
             for method in methods(node):
                 if (
                     not method.name.startswith("_")
                     and not any("overload" in ast.unparse(by) for by in method.decorator_list)
                     and ast.get_docstring(method) is None
+                    and method.name not in inherited
                 ):
                     yield method.lineno, method.name
+
+
+def documented_in_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:
+    """Yield the names of the documented methods of a class's bases, and of theirs."""
+    for name in (ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases):
+        if (base := classes.get(name)) is not None and base is not node:
+            yield from (method.name for method in methods(base) if ast.get_docstring(method))
+            yield from documented_in_bases(base, classes)
+
+
+def parsed(name: str) -> ast.Module:
+    """Parse a file of the tree."""
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"))
 
 
 def methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -145,16 +162,30 @@ def test_docstrings_comments_and_headings_are_plain() -> None:
 def test_a_public_method_is_documented_or_implements_one_that_is() -> None:
     """An implementation does not repeat the docstring of its interface."""
     interfaces, silent = set[str](), []
-    for name in tracked(".py"):
-        if not name.startswith("tests/"):
-            tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-            classes = [node for node in statements(tree) if isinstance(node, ast.ClassDef)]
-            interfaces.update(interface_methods(classes))
-            silent += [(name, line, method) for line, method in undocumented(classes)]
+    found = {
+        name: [node for node in statements(parsed(name)) if isinstance(node, ast.ClassDef)]
+        for name in tracked(".py")
+        if not name.startswith("tests/")
+    }
+    bases = {node.name: node for classes in found.values() for node in classes}
+    for name, classes in found.items():
+        interfaces.update(interface_methods(classes))
+        silent += [(name, line, method) for line, method in undocumented(classes, bases)]
     faults = [
         f"{name}:{line}: {method}" for name, line, method in silent if method not in interfaces
     ]
     assert not faults, "\n" + "\n".join(faults)
+
+
+def test_a_method_without_a_docstring_is_found() -> None:
+    source = (
+        "class Base:\n    def shown(self):\n        '''Show.'''\n"
+        "class Other(Base):\n    def shown(self): ...\n    def hidden(self): ...\n"
+        "class Alone:\n    def shown(self): ...\n"
+    )
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    found = undocumented(classes, {node.name: node for node in classes})
+    assert list(found) == [(6, "hidden"), (8, "shown")]
 
 
 def test_every_exception_is_needed() -> None:

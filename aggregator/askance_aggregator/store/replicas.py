@@ -27,7 +27,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,16 +197,16 @@ class EqualReports(NamedTuple):
     ordinals: NDArray[np.int64]
 
 
-class Replicas(Protocol):
+class Replicas:
     """Membership of one process in those that share a store; for any thread.
 
-    Every method raises StoreError when the store cannot be read or written.
+    This class is of a store that is not shared: its one process holds every lease, and there is no
+    other to hear of. That of a shared store overrides every method. Each raises StoreError when the
+    store cannot be read or written.
     """
 
-    @property
-    def shared(self) -> bool:
-        """True if other processes may take reports."""
-        ...
+    shared = False  # whether other processes may take reports
+    name = ""  # under which this process was registered; empty: none
 
     def check(self, execute: Execute, study: int) -> None:
         """Check in a transaction that this process may drive a study, given by its number.
@@ -214,11 +214,9 @@ class Replicas(Protocol):
         A study that no replica has ever driven may be written by any process; LeaseLost if another
         replica has the lease, or this process gave it back.
         """
-        ...
 
     def notify(self, execute: Execute) -> None:
         """Let all replicas look once this transaction is durable."""
-        ...
 
     def register(self, name: str, *, needs_approval: bool | None = None) -> None:
         """Become a replica of this name; leases of an earlier process of the name are free at once.
@@ -231,19 +229,13 @@ class Replicas(Protocol):
           StoreError: a process of that name runs, or a replica of the last `LEASE_S` seconds has
             the other rule.
         """
-        ...
 
     def others_need_approval(self) -> bool:
         """Return whether another replica of the present has the rule that studies need approvers.
 
         A process that stood still for longer than `LEASE_S` may have missed that the rule is new.
         """
-        ...
-
-    @property
-    def name(self) -> str:
-        """Name under which this process was registered; empty: none."""
-        ...
+        return False
 
     def announce(
         self,
@@ -256,58 +248,53 @@ class Replicas(Protocol):
         `counts` and `answers` are called at each renewal of the leases, in its thread. Answers that
         cannot be read are left as they were.
         """
-        ...
 
     def others_answers(self) -> list[RoundAnswers]:
         """Return what the other replicas of the present wrote of the open rounds."""
-        ...
+        return []
 
     def leave(self) -> None:
         """Be no replica any more: the process ends."""
-        ...
 
     def listing(self) -> list[ReplicaEntry]:
         """Return the replicas, by name; those that have not been seen for a day are left out."""
-        ...
+        return []
 
     def acquire(self, study_digest: bytes) -> bool:
         """Take a study's lease; return False if another replica holds it.
 
         A lease that this process holds already is kept, and True returned.
         """
-        ...
+        return True
 
     def release(self, study_digest: bytes) -> None:
         """Give a lease back, so that another replica need not wait for its end."""
-        ...
 
     def renewals(self, stopping: threading.Event) -> Iterator[frozenset[bytes]]:
         """Renew the leases every `RENEW_S` until `stopping`; yield after each try those lost."""
-        ...
+        return iter(())
 
     def looks(self, stopping: threading.Event) -> Iterator[None]:
         """Yield at a hint of another replica, and every `LOOK_S` without one, until `stopping`."""
-        ...
+        return iter(())
 
     def hint(self) -> None:
         """Let the other replicas look now. A hint may be lost."""
-        ...
 
     def submitting(self) -> AbstractContextManager[None]:
         """Let no other replica accept a study meanwhile."""
-        ...
+        return nullcontext()
 
     def cancel(self, study_digest: bytes) -> None:
         """Note durably that an open study is to be cancelled; the holder of its lease does it."""
-        ...
 
     def open_studies(self) -> list[SharedStudy]:
         """Return the open studies, oldest first."""
-        ...
+        return []
 
     def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
         """Return the first and the last line of a transcript."""
-        ...
+        return []
 
     def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
         """Return all stored reports of these requests, and the position of now.
@@ -315,7 +302,7 @@ class Replicas(Protocol):
         What becomes durable later is stored after the position. Reports are None if they may be too
         many to be held at one time, or the store is not shared; `Store.reports` has them.
         """
-        ...
+        return None, 0
 
     def stored_since(
         self, request_digests: Sequence[bytes], position: int
@@ -324,86 +311,4 @@ class Replicas(Protocol):
 
         They are all that any replica stored after the position, and maybe some stored before.
         """
-        ...
-
-
-class SoleReplica:
-    """The one process of a store that is not shared: it holds every lease (see `Replicas`)."""
-
-    shared = False
-    name = ""
-
-    def check(self, execute: Execute, study: int) -> None:
-        """Do nothing: no lease can be another's."""
-
-    def notify(self, execute: Execute) -> None:
-        """Do nothing: there are no others."""
-
-    def register(self, name: str, *, needs_approval: bool | None = None) -> None:
-        """Do nothing."""
-
-    def others_need_approval(self) -> bool:
-        """Return False."""
-        return False
-
-    def announce(
-        self,
-        address: str,
-        counts: Callable[[], ReplicaCounts] = ReplicaCounts,
-        answers: Callable[[], Sequence[RoundAnswers]] = tuple,
-    ) -> None:
-        """Do nothing."""
-
-    def others_answers(self) -> list[RoundAnswers]:
-        """Return none."""
-        return []
-
-    def leave(self) -> None:
-        """Do nothing."""
-
-    def listing(self) -> list[ReplicaEntry]:
-        """Return none: there are no others to tell it from."""
-        return []
-
-    def acquire(self, study_digest: bytes) -> bool:
-        """Return True."""
-        return True
-
-    def release(self, study_digest: bytes) -> None:
-        """Do nothing."""
-
-    def renewals(self, stopping: threading.Event) -> Iterator[frozenset[bytes]]:
-        """Yield nothing: no lease can be lost."""
-        return iter(())
-
-    def looks(self, stopping: threading.Event) -> Iterator[None]:
-        """Yield nothing: nothing changes elsewhere."""
-        return iter(())
-
-    def hint(self) -> None:
-        """Do nothing."""
-
-    def submitting(self) -> AbstractContextManager[None]:
-        """Return a context without effect."""
-        return nullcontext()
-
-    def cancel(self, study_digest: bytes) -> None:
-        """Do nothing: the caller holds the lease."""
-
-    def open_studies(self) -> list[SharedStudy]:
-        """Return none: all are this process's."""
-        return []
-
-    def round_lines(self, study_digest: bytes, epoch: int) -> list[str]:
-        """Return none."""
-        return []
-
-    def stored(self, request_digests: Sequence[bytes]) -> tuple[list[EqualReports] | None, int]:
-        """Return None and 0."""
-        return None, 0
-
-    def stored_since(
-        self, request_digests: Sequence[bytes], position: int
-    ) -> tuple[list[EqualReports], int]:
-        """Return no report: this process took them all."""
         return [], position

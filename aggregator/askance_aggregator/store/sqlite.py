@@ -28,7 +28,7 @@ from askance_aggregator.store.backups import (
 from askance_aggregator.store.dialect import Execute, marks
 from askance_aggregator.store.migrations import KIND
 from askance_aggregator.store.moves import check_not_moved
-from askance_aggregator.store.replicas import SoleReplica
+from askance_aggregator.store.replicas import Replicas
 from askance_aggregator.store.retention import reports_deleted
 from askance_aggregator.store.sql_store import Store
 from askance_aggregator.store.values import MAX_EVIDENCE, StoredReport
@@ -182,7 +182,7 @@ class SqliteStore(Store):
 
     def __init__(self, file: SqliteFile, path: Path, watch: StoreWatch | None = None) -> None:
         """Use `create` or `open`."""
-        super().__init__(SqliteDialect(file, path, watch or UNWATCHED), SoleReplica())
+        super().__init__(SqliteDialect(file, path, watch or UNWATCHED), Replicas())
         self._file = file
         self._release: Callable[[], None] = lambda: None
 

@@ -127,25 +127,20 @@ class SelectedPermutation(Permutation):
 
     @property
     def end(self) -> int:
-        """End of the range that the users' ordinals are in; 0 begins it."""
         return int(self._users[-1]) + 1
 
     def knows(self, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these are users of the permutation."""
         places = np.minimum(self._users.searchsorted(ordinals), self.size - 1)
         known: NDArray[np.bool_] = self._users[places] == ordinals
         return known
 
     def users(self) -> NDArray[np.int64]:
-        """Return the ordinals of all users, sorted, shape (size,)."""
         return self._users
 
     def positions(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the position of each of these users in the permuted order."""
         return super().positions(self._users.searchsorted(ordinals))
 
     def ordinals(self, start: int, stop: int) -> NDArray[np.int64]:
-        """The users at positions start .. stop-1, sorted."""
         return self._users[super().ordinals(start, stop)]
 
 

@@ -126,17 +126,14 @@ class NoTokens:
     """Identities by bearer tokens of an aggregator that accepts none."""
 
     def by_token(self, token: str) -> Caller:
-        """Refuse a token."""
         raise CallRefused(
             "bad-token", "token: expected a signed call, for no issuer is configured, got a token"
         )
 
     def names_of(self, key: bytes) -> frozenset[str]:
-        """Return no names."""
         return frozenset()
 
     def may_sign_approvals(self, name: str, key: bytes) -> bool:
-        """Return False."""
         return False
 
 

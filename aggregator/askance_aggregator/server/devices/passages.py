@@ -120,20 +120,17 @@ class Passages:
         self._folder.cleanup()
 
     def connections(self) -> list[ListenerConnection]:
-        """Return the connections that are open, or were since the last question."""
         with self._lock:
             gone, self._gone = self._gone, []
             return [*self._open.values(), *gone]
 
     def end(self, numbers: Collection[int]) -> None:
-        """End connections; what they have sent and was not passed on is discarded."""
         with self._lock:
             for number in numbers:
                 self._unsent += COMMAND.pack(END, number, 0)
             self._flush()
 
     def ban(self, networks: Collection[Network]) -> None:
-        """Accept no connection from these networks from now on, and from all others."""
         drop_from(self._listening, networks)
 
     def meet(self, passage: Passage) -> None:

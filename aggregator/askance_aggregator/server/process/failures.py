@@ -70,11 +70,9 @@ class Failures:
         self._failing = False
 
     def store_written(self) -> None:
-        """Note a durable write."""
         self._worked(STORE)
 
     def store_failed(self, error: StoreFailed) -> None:
-        """Note an operation that the disk failed."""
         self._counters.commit_failed()
         self._failed(STORE, error)
 

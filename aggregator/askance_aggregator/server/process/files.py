@@ -31,7 +31,6 @@ class SecretVariable:
         return f"${self.name}"
 
     def read_bytes(self) -> bytes:
-        """Return the variable's text; raise OSError if it is not set, or empty."""
         text = os.environ.get(self.name)
         if not text:
             raise OSError(0, "it is not set")

@@ -168,32 +168,25 @@ class PrometheusObserver(Observer):
         )
 
     def stream_opened(self) -> None:
-        """Count an opened stream."""
         self._streams.inc()
 
     def connected(self, devices: int) -> None:
-        """Note how many devices are connected."""
         self._connected.set(devices)
 
     def stream_closed(self) -> None:
-        """Count a closed stream."""
         self._streams.dec()
 
     def checked_in(self, seconds: float) -> None:
-        """Count a check-in, and the seconds until its answer."""
         self._check_ins.observe(seconds)
 
     def committed(self, reports: int, seconds: float) -> None:
-        """Count the event."""
         self._commit_reports.observe(reports)
         self._commit_seconds.observe(seconds)
 
     def acknowledged(self, status: AckStatus, reports: int = 1) -> None:
-        """Count the reports."""
         self._reports[status].inc(reports)
 
     def refused(self, reason: Reason) -> None:
-        """Count the event."""
         self._refusals[reason].inc()
 
     def charged(self, nano_nats: int) -> None:
@@ -201,31 +194,24 @@ class PrometheusObserver(Observer):
         self._spent.inc(nano_nats / NANO_NATS_PER_NAT)
 
     def round_opened(self) -> None:
-        """Count the event."""
         self._rounds_begun.inc()
 
     def call_refused(self, code: grpc.StatusCode) -> None:
-        """Count the event."""
         self._calls_refused.labels(word(code)).inc()
 
     def peer_refused(self, reason: str) -> None:
-        """Count the event."""
         self._peers.labels(reason).inc()
 
     def commit_failed(self) -> None:
-        """Count the event."""
         self._commit_failures.inc()
 
     def descriptors_exhausted(self) -> None:
-        """Count the event."""
         self._descriptors.inc()
 
     def failures_in_a_row(self, kind: str, count: int) -> None:
-        """Show the number of failures of this kind since the last success."""
         self._in_a_row[kind].set(count)
 
     def loop_lagged(self, seconds: float) -> None:
-        """Count the event."""
         self._lag.observe(seconds)
 
     def webhook_tried(self, receiver: str, delivered: bool) -> None:

@@ -37,7 +37,6 @@ class CurrentIssuer:
         self.current = issuer
 
     def issue(self, signing_request: bytes, holder: CertificateHolder) -> IssuedCertificate:
-        """Sign by the present issuer."""
         return self.current.issue(signing_request, holder)
 
 
@@ -53,7 +52,6 @@ class CurrentEnrolment:
         return cls(None if key is None else read_tokens(key, now_s))
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
-        """Verify by the present key, if there is one."""
         if self.current is None:
             raise EnrolmentRefused("enrolment: expected devices that are enrolled already")
         return self.current.verify(token)

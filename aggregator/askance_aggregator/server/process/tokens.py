@@ -75,7 +75,6 @@ class EnrolmentTokens:
         return EnrolmentToken(text, token_id, devices, ends)
 
     def verify(self, token: bytes) -> tuple[bytes, int]:
-        """Verify a token, as ASCII text, of this aggregator (see `devices.EnrolmentVerifier`)."""
         if not token:
             raise EnrolmentRefused("expected an enrolment token, got none")
         data = _decoded(token)

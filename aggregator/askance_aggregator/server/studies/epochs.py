@@ -86,7 +86,6 @@ class EpochFleet:
 
     @property
     def population(self) -> int:
-        """Number of enrolled devices."""
         return self._fleet.population
 
     def ask(self, round_: Round, accounts: Accounts) -> tuple[Tally, ...]:
@@ -109,7 +108,6 @@ class EpochFleet:
         return tallies
 
     def recall(self, round_: Round, accounts: Accounts) -> None:
-        """Replay the store's reports of a closed round (see `ServiceFleet.recall`)."""
         self._fleet.recall(round_, accounts)
 
 

@@ -29,6 +29,7 @@ from askance_aggregator.store.replicas import (
     LeaseLost,
     ReplicaCounts,
     ReplicaEntry,
+    Replicas,
     RoundAnswers,
     SharedStudy,
     TakingRound,
@@ -99,24 +100,19 @@ _FEW = 1 << 16  # reports that are held at one time, some 10 MB
 _MORE = sql.SQL("SELECT FROM {} WHERE request = ANY(%s::bigint[]) OFFSET %s LIMIT 1")
 
 
-class PostgresqlReplicas:
+class PostgresqlReplicas(Replicas):
     """Membership of one process in those that serve from a database (see `Replicas`)."""
 
     shared = True
 
     def __init__(self, database: PostgresqlDatabase) -> None:
         self._database = database
-        self._name = ""
         self._counts: Callable[[], ReplicaCounts] = ReplicaCounts
         self._answers: Callable[[], Sequence[RoundAnswers]] = tuple
         self._written = ""  # answers that the row has
         self._held: dict[int, int] = {}  # tokens, by the study's number
         self._digests: dict[int, bytes] = {}  # of the studies above
         self._lock = threading.Lock()
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def check(self, execute: Execute, study: int) -> None:
         rows = execute(
@@ -153,10 +149,10 @@ class PostgresqlReplicas:
             self.notify(executing(connection))
 
         self._database.write(step)
-        self._name = name
+        self.name = name
 
     def others_need_approval(self) -> bool:
-        return bool(self._database.rows(_WITH_RULE, (self._name, True)))
+        return bool(self._database.rows(_WITH_RULE, (self.name, True)))
 
     def announce(
         self,
@@ -167,19 +163,19 @@ class PostgresqlReplicas:
         self._counts, self._answers = counts, answers
         self._database.write(
             lambda connection: connection.execute(
-                "UPDATE replicas SET address = %s WHERE name = %s", (address, self._name)
+                "UPDATE replicas SET address = %s WHERE name = %s", (address, self.name)
             )
         )
 
     def others_answers(self) -> list[RoundAnswers]:
-        rows = self._database.rows(_OTHERS_ANSWERS, (self._name,))
+        rows = self._database.rows(_OTHERS_ANSWERS, (self.name,))
         known = len(fields(RoundAnswers))  # a newer version may write more behind them
         return [RoundAnswers(*one[:known]) for (text,) in rows for one in json.loads(text)]
 
     def leave(self) -> None:
         self._database.write(
             lambda connection: connection.execute(
-                "DELETE FROM replicas WHERE name = %s", (self._name,)
+                "DELETE FROM replicas WHERE name = %s", (self.name,)
             )
         )
 
@@ -198,7 +194,7 @@ class PostgresqlReplicas:
             if study_digest in self._digests.values():
                 return True
             row = self._database.write(
-                lambda c: c.execute(_ACQUIRE.encode(), (self._name, study_digest)).fetchone()
+                lambda c: c.execute(_ACQUIRE.encode(), (self.name, study_digest)).fetchone()
             )
             if row is None:
                 return False
@@ -305,7 +301,7 @@ class PostgresqlReplicas:
             connection.execute(
                 "UPDATE replicas SET seen_at = clock_timestamp(), counts = %s,"
                 " answers = coalesce(%s, answers) WHERE name = %s",
-                (counts, changed, self._name),
+                (counts, changed, self.name),
             )
             held = (list(self._held), list(self._held.values()))
             return {study for (study,) in connection.execute(_RENEW.encode(), held)}

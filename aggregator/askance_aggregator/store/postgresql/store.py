@@ -116,7 +116,6 @@ class PostgresqlDialect:
         refuse_reports(execute, study)
 
     def remove_reports(self, digest: bytes, most: int) -> int:
-        """Drop the partition; see `Retention.remove_rows`."""
         # Detached concurrently, it takes no lock that reports to other studies wait for. A
         # detaching that broke off is completed first.
         row = self.database.row(

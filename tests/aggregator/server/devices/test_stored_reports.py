@@ -12,8 +12,8 @@ import pytest
 from askance_aggregator.families import k_ary_response
 from askance_aggregator.server.devices.followed_rounds import StoredReports
 from askance_aggregator.server.devices.open_round import OpenRound
-from askance_aggregator.store import SoleReplica, SqliteStore, StoredReport
-from askance_aggregator.store.replicas import EqualReports
+from askance_aggregator.store import SqliteStore, StoredReport
+from askance_aggregator.store.replicas import EqualReports, Replicas
 from askance_aggregator.studies import Round
 from askance_aggregator.studies.intake import without_sequence
 from askance_client.accounting import parse_epsilon
@@ -23,7 +23,7 @@ from askance_client.messages import Report
 USERS = 3
 
 
-class Shared(SoleReplica):
+class Shared(Replicas):
     """Replicas of which another one stores reports."""
 
     shared = True

@@ -24,7 +24,7 @@ from askance_aggregator.server.studies import (
 from askance_aggregator.server.studies.runs import Run
 from askance_aggregator.store import ListedState, StudyQuery, StudyState, every_entry
 from askance_aggregator.store.management import Approval
-from askance_aggregator.store.replicas import SoleReplica
+from askance_aggregator.store.replicas import Replicas
 from askance_client.codec import digest_of
 from askance_client.errors import InvalidParameter
 from askance_client.messages import Conduct
@@ -131,7 +131,7 @@ def test_a_study_waits_while_another_replica_has_the_rule(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that stood still does not know of the rule that came meanwhile."""
-    monkeypatch.setattr(SoleReplica, "others_need_approval", lambda _: True)
+    monkeypatch.setattr(Replicas, "others_need_approval", lambda _: True)
 
     async def scenario(deployment: Deployment) -> None:
         digest = deployment.manager.submit(study())
@@ -177,7 +177,7 @@ def test_an_approver_whom_another_replica_knows_is_not_forgotten(
     run_in: RunIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The replica that drives the study does not know bob: it waits, and says why once."""
-    monkeypatch.setattr(SoleReplica, "others_need_approval", lambda _: True)
+    monkeypatch.setattr(Replicas, "others_need_approval", lambda _: True)
 
     async def scenario(deployment: Deployment) -> None:
         digest, second = (deployment.manager.submit(study(purpose=text)) for text in ("a", "b"))

@@ -23,7 +23,13 @@ from askance_aggregator.analyst.calls import (
 from askance_aggregator.server.callers.callers import Caller, Callers
 from askance_aggregator.server.callers.limits import CallerLimits, CallsAtWork
 from askance_aggregator.server.callers.recorder import AuditRecorder, origin_of
-from askance_aggregator.server.callers.roles import RULES, CallRule, Scope, action_words
+from askance_aggregator.server.callers.roles import (
+    RULES,
+    CallEffects,
+    CallRule,
+    Scope,
+    action_words,
+)
 from askance_aggregator.server.devices.calls import Context, Method, caller_of
 from askance_aggregator.store import AuditEvent, NonceKnown
 from askance_aggregator.store.audit import BEGUN
@@ -153,6 +159,7 @@ class Gate:
                         event = replace(event, who=caller.name, role=caller.role)
                         admitted = self.permit(call, caller, signed, _trace(metadata))
                         rule = self._rules[call.method]
+                        changes = rule.effects is not CallEffects.NONE
                         context = counted.enter_context(
                             self._calls.counted(caller, rule.kind, context)
                         )
@@ -163,7 +170,7 @@ class Gate:
                 try:
                     subject, do = await prepare(context, admitted)
                     event = replace(event, subject=subject)
-                    if rule.changes:
+                    if changes:
                         began = await self._run(self._begin, event, signed.nonce)
                         event = replace(event, began=began)
                         record = self._recorder.record
@@ -172,7 +179,7 @@ class Gate:
                     event = replace(event, changed=admitted.effect.changed)
                     await self._record_end(event, error, record)
                     raise
-                if rule.changes:
+                if changes:
                     effect = admitted.effect
                     outcome = f"refused: {effect.refused}" if effect.refused else "done"
                     ended = replace(event, outcome=outcome, changed=effect.changed)
@@ -213,7 +220,7 @@ class Gate:
                 "not-permitted",
                 f"{call}: expected a role that may call it, got {caller.role} ({caller.name})",
             )
-        if rule.once and not signed.nonce:
+        if rule.effects is CallEffects.ONCE and not signed.nonce:
             raise CallRefused(
                 "nonce-missing", f"{call}: expected a call with a nonce, got one of version 1"
             )

@@ -34,98 +34,73 @@ class CallKind(StrEnum):
     EXPORT = "exports"  # a message for as long as its caller does not read
 
 
+class CallEffects(Enum):
+    """Effects of a call on what the aggregator holds."""
+
+    NONE = "none"
+    CHANGES = "changes"  # a second arrival of the same signed call does nothing new
+    ONCE = "once"  # it would: the call needs a nonce, and is refused when the nonce comes again
+
+
 @dataclass(frozen=True, slots=True)
 class CallRule:
     """Row of the table: a call, and how far each role reaches with it.
 
     Args:
-      once: whether a second arrival of the same signed call would do something new. Such a call
-        needs a nonce, and is refused when the nonce comes again.
+      words: of the command that does the same, for the audit log.
       kind: of its limits.
       approver: how far an approver reaches; None: as far as a viewer.
     """
 
+    words: str
     viewer: Scope
     analyst: Scope
     operator: Scope
     admin: Scope
-    changes: bool = False
-    once: bool = False
+    effects: CallEffects = CallEffects.NONE
     kind: CallKind = CallKind.CALL
     approver: Scope | None = None
 
     def scope(self, role: Role) -> Scope:
         """Return how far a role reaches with the call."""
-        reaches: dict[Role, Scope] = {
-            Role.VIEWER: self.viewer,
-            Role.ANALYST: self.analyst,
-            Role.OPERATOR: self.operator,
-            Role.APPROVER: self.viewer if self.approver is None else self.approver,
-            Role.ADMIN: self.admin,
-        }
-        return reaches[role]
+        reach: Scope | None = getattr(self, role)
+        return self.viewer if reach is None else reach
 
 
 _NONE, _OWN, _ALL = Scope.NONE, Scope.OWN, Scope.ALL
+_CHANGES, _ONCE = CallEffects.CHANGES, CallEffects.ONCE
+_PLAN, _WATCH, _EXPORT = CallKind.PLAN, CallKind.WATCH, CallKind.EXPORT
 
 # Every call of the services for analysts and operators; a call that is missing is refused. A study
 # is submitted by the analyst whose key has signed it, so no role reaches further with Submit. An
 # operator sees how far studies have come, and no results.
 RULES: Mapping[str, CallRule] = {
-    #                         viewer  analyst operator admin
-    "Analysts/Submit": CallRule(_NONE, _OWN, _NONE, _OWN, changes=True, kind=CallKind.PLAN),
-    "Analysts/Plan": CallRule(_NONE, _OWN, _NONE, _OWN, kind=CallKind.PLAN),
-    "Analysts/List": CallRule(_ALL, _OWN, _ALL, _ALL),
-    "Analysts/Schemas": CallRule(_NONE, _OWN, _NONE, _ALL),
-    "Analysts/Watch": CallRule(_ALL, _OWN, _ALL, _ALL, kind=CallKind.WATCH),
-    "Analysts/Result": CallRule(_ALL, _OWN, _NONE, _ALL),
-    "Analysts/Export": CallRule(_ALL, _OWN, _NONE, _ALL, kind=CallKind.EXPORT),
-    "Analysts/Cancel": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
-    "Analysts/DeleteReports": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
-    "Analysts/DeleteResults": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True),
-    "Operators/Caller": CallRule(_ALL, _ALL, _ALL, _ALL),
-    "Operators/Fleet": CallRule(_ALL, _NONE, _ALL, _ALL),
-    "Operators/Silence": CallRule(_NONE, _NONE, _ALL, _ALL),
-    "Operators/Studies": CallRule(_ALL, _NONE, _ALL, _ALL),
-    "Operators/Audit": CallRule(_NONE, _NONE, _ALL, _ALL),
-    "Operators/Devices": CallRule(_NONE, _NONE, _ALL, _ALL),
-    "Operators/CountDevices": CallRule(_NONE, _NONE, _ALL, _ALL),
-    "Operators/TagDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
-    "Operators/RevokeDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
-    "Operators/RestoreDevices": CallRule(_NONE, _NONE, _ALL, _ALL, changes=True, once=True),
+    # words, and how far a viewer, an analyst, an operator and an administrator reach
+    "Analysts/Submit": CallRule("study submit", _NONE, _OWN, _NONE, _OWN, _CHANGES, kind=_PLAN),
+    "Analysts/Plan": CallRule("study submit --plan-only", _NONE, _OWN, _NONE, _OWN, kind=_PLAN),
+    "Analysts/List": CallRule("study list", _ALL, _OWN, _ALL, _ALL),
+    "Analysts/Schemas": CallRule("study schemas", _NONE, _OWN, _NONE, _ALL),
+    "Analysts/Watch": CallRule("study watch", _ALL, _OWN, _ALL, _ALL, kind=_WATCH),
+    "Analysts/Result": CallRule("study result", _ALL, _OWN, _NONE, _ALL),
+    "Analysts/Export": CallRule("study result --out", _ALL, _OWN, _NONE, _ALL, kind=_EXPORT),
+    "Analysts/Cancel": CallRule("study cancel", _NONE, _OWN, _ALL, _ALL, _CHANGES),
+    "Analysts/DeleteReports": CallRule("study delete", _NONE, _OWN, _ALL, _ALL, _CHANGES),
+    "Analysts/DeleteResults": CallRule("study delete --results", _NONE, _OWN, _ALL, _ALL, _CHANGES),
+    "Operators/Caller": CallRule("caller", _ALL, _ALL, _ALL, _ALL),
+    "Operators/Fleet": CallRule("status", _ALL, _NONE, _ALL, _ALL),
+    "Operators/Silence": CallRule("device silence", _NONE, _NONE, _ALL, _ALL),
+    "Operators/Studies": CallRule("study list", _ALL, _NONE, _ALL, _ALL),
+    "Operators/Audit": CallRule("audit show", _NONE, _NONE, _ALL, _ALL),
+    "Operators/Devices": CallRule("device list", _NONE, _NONE, _ALL, _ALL),
+    "Operators/CountDevices": CallRule("device list", _NONE, _NONE, _ALL, _ALL),
+    "Operators/TagDevices": CallRule("device tag", _NONE, _NONE, _ALL, _ALL, _ONCE),
+    "Operators/RevokeDevices": CallRule("device revoke", _NONE, _NONE, _ALL, _ALL, _ONCE),
+    "Operators/RestoreDevices": CallRule("device restore", _NONE, _NONE, _ALL, _ALL, _ONCE),
     # A call to pause that comes again later would undo a resumption, and the other way round.
-    "Analysts/Pause": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
-    "Analysts/Resume": CallRule(_NONE, _OWN, _ALL, _ALL, changes=True, once=True),
-    "Analysts/Approve": CallRule(_NONE, _NONE, _NONE, _ALL, changes=True, once=True, approver=_ALL),
-    "Analysts/Refuse": CallRule(_NONE, _NONE, _NONE, _ALL, changes=True, once=True, approver=_ALL),
-}
-
-# Words of a call in the audit log: those of the command that does the same.
-_WORDS: Mapping[str, str] = {
-    "Analysts/Submit": "study submit",
-    "Analysts/Plan": "study submit --plan-only",
-    "Analysts/List": "study list",
-    "Analysts/Schemas": "study schemas",
-    "Analysts/Watch": "study watch",
-    "Analysts/Result": "study result",
-    "Analysts/Export": "study result --out",
-    "Analysts/Cancel": "study cancel",
-    "Analysts/DeleteReports": "study delete",
-    "Analysts/DeleteResults": "study delete --results",
-    "Analysts/Pause": "study pause",
-    "Analysts/Resume": "study resume",
-    "Analysts/Approve": "study approve",
-    "Analysts/Refuse": "study refuse",
-    "Operators/Caller": "caller",
-    "Operators/Fleet": "status",
-    "Operators/Silence": "device silence",
-    "Operators/Studies": "study list",
-    "Operators/Audit": "audit show",
-    "Operators/Devices": "device list",
-    "Operators/CountDevices": "device list",
-    "Operators/TagDevices": "device tag",
-    "Operators/RevokeDevices": "device revoke",
-    "Operators/RestoreDevices": "device restore",
+    "Analysts/Pause": CallRule("study pause", _NONE, _OWN, _ALL, _ALL, _ONCE),
+    "Analysts/Resume": CallRule("study resume", _NONE, _OWN, _ALL, _ALL, _ONCE),
+    "Analysts/Approve": CallRule("study approve", _NONE, _NONE, _NONE, _ALL, _ONCE, approver=_ALL),
+    "Analysts/Refuse": CallRule("study refuse", _NONE, _NONE, _NONE, _ALL, _ONCE, approver=_ALL),
 }
 
 
@@ -135,4 +110,4 @@ def action_words(name: str) -> str:
     Entries of an earlier version have a call by its service and name, and a command with the name
     of its group ("aggregator device revoke").
     """
-    return _WORDS.get(name) or name.removeprefix("aggregator ")
+    return RULES[name].words if name in RULES else name.removeprefix("aggregator ")

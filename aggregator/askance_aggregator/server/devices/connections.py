@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 import grpc
 
@@ -23,56 +23,42 @@ Abort = Callable[[grpc.StatusCode, str], Awaitable[None]]
 _LAST_WRITE_S = 1.0  # how long a stream that is to end may take to write what is under way
 
 
-class UserConnection(Protocol):
-    """Open stream over which users are asked: a device's, or a gateway's for its members."""
+class UserConnection(ABC):
+    """Open stream over which users are asked: a device's, or a gateway's for its members.
 
-    def ask(self, opened: OpenRound, ordinal: int) -> None:
-        """Send one of its users what the user owes to a round."""
-        ...
-
-    def withdraw(self, parts: Collection[bytes]) -> None:
-        """Send these requests no more."""
-        ...
-
-    def displaced(self, ordinal: int) -> bool:
-        """Leave a user to a newer stream; return whether this one is to end."""
-        ...
-
-    def barred(self, ordinal: int) -> bool:
-        """Part with a user who may not take part any more; return whether this one is to end."""
-        ...
-
-    def drop(self) -> None:
-        """Send nothing any more, but what is under way."""
-        ...
-
-    async def end(self, code: grpc.StatusCode, details: str) -> None:
-        """Send the reason, end the stream and wake its reader."""
-        ...
-
-
-class Writer:
-    """Writes of one stream: one is under way at a time, as gRPC requires, and none at rest.
-
-    Args:
-      compose: makes the next message; None when there is nothing to send now.
-      forget: drops what is queued.
+    One write is under way at a time, as gRPC requires, and none at rest.
     """
 
-    __slots__ = ("_abort", "_compose", "_flushing", "_forget", "_write")
+    __slots__ = ("_abort", "_flushing", "_write")
 
-    def __init__(
-        self,
-        compose: Callable[[], bytes | None],
-        write: Write,
-        abort: Abort,
-        forget: Callable[[], None],
-    ) -> None:
-        self._compose = compose
+    def __init__(self, write: Write, abort: Abort) -> None:
         self._write = write
         self._abort = abort
-        self._forget = forget
         self._flushing: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def ask(self, opened: OpenRound, ordinal: int) -> None:
+        """Send one of its users what the user owes to a round."""
+
+    @abstractmethod
+    def withdraw(self, parts: Collection[bytes]) -> None:
+        """Send these requests no more, unless they are being written."""
+
+    @abstractmethod
+    def displaced(self, ordinal: int) -> bool:
+        """Leave a user to a newer stream; return whether this one is to end."""
+
+    @abstractmethod
+    def barred(self, ordinal: int) -> bool:
+        """Part with a user who may not take part any more; return whether this one is to end."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Send nothing any more, but what is under way."""
+
+    @abstractmethod
+    def _next(self) -> bytes | None:
+        """Compose the next message; None if there is nothing to be sent now."""
 
     def flush(self) -> None:
         """Send what is queued."""
@@ -97,7 +83,7 @@ class Writer:
 
     async def end(self, code: grpc.StatusCode, details: str) -> None:
         """Send the peer the reason, end its stream and wake the reader."""
-        self._forget()
+        self.drop()
         await self.last_written()
         try:
             await self._abort(code, details)
@@ -106,15 +92,15 @@ class Writer:
 
     async def _flush(self) -> None:
         try:
-            while (message := self._compose()) is not None:
+            while (message := self._next()) is not None:
                 await self._write(message)
         except Exception:  # the stream has ended: its reader gets the reason
-            self._forget()
+            self.drop()
         finally:
             self._flushing = None
 
 
-class Connection:
+class Connection(UserConnection):
     """Open stream of one device.
 
     Parts of responses are queued and sent joined: serialised messages concatenate, so a request
@@ -122,15 +108,15 @@ class Connection:
     leave when the hub says so.
     """
 
-    __slots__ = ("_acks", "_parts", "_unsent", "_writer", "known_studies", "ordinal")
+    __slots__ = ("_acks", "_parts", "_unsent", "known_studies", "ordinal")
 
     def __init__(self, ordinal: int, known_studies: set[bytes], write: Write, abort: Abort) -> None:
+        super().__init__(write, abort)
         self.ordinal = ordinal
         self.known_studies = known_studies
         self._parts: deque[bytes] = deque()
         self._acks: deque[tuple[Ack, ...]] = deque()  # per message
         self._unsent = 0  # of them
-        self._writer = Writer(self._next, write, abort, self.drop)
 
     def echo(self, sequence: int) -> None:
         """Queue the highest acknowledged sequence number, to be sent before any request."""
@@ -151,15 +137,12 @@ class Connection:
             self.push(*parts)
 
     def displaced(self, ordinal: int) -> bool:
-        """Return that a newer stream of its one user ends it."""
         return True
 
     def barred(self, ordinal: int) -> bool:
-        """Return that it ends with its one user."""
         return True
 
     def withdraw(self, parts: Collection[bytes]) -> None:
-        """Drop these messages, unless they are being written."""
         if self._parts:
             self._parts = deque(part for part in self._parts if part not in parts)
 
@@ -172,27 +155,13 @@ class Connection:
                 self.flush()
 
     def flush(self) -> None:
-        """Send what is queued."""
         if self._parts or self._acks:
-            self._writer.flush()
-
-    async def flushed(self) -> None:
-        """Wait until what is being sent is (see `Writer.flushed`)."""
-        await self._writer.flushed()
+            super().flush()
 
     def drop(self) -> None:
-        """Send nothing any more, but what is under way."""
         self._parts.clear()
         self._acks.clear()
         self._unsent = 0
-
-    async def last_written(self) -> None:
-        """Wait a bounded time for a write that is under way (see `Writer.last_written`)."""
-        await self._writer.last_written()
-
-    async def end(self, code: grpc.StatusCode, details: str) -> None:
-        """Send the device the reason, end its stream and wake the reader."""
-        await self._writer.end(code, details)
 
     def _next(self) -> bytes | None:
         taken = 0

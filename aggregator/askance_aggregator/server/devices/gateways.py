@@ -19,7 +19,7 @@ from askance_aggregator.exchange import decode_batch, encode_gateway_response
 from askance_aggregator.server.devices.admission import Admission, RelayCaller
 from askance_aggregator.server.devices.calls import Context, read_message
 from askance_aggregator.server.devices.certification import Proof
-from askance_aggregator.server.devices.connections import Abort, Write, Writer
+from askance_aggregator.server.devices.connections import Abort, UserConnection, Write
 from askance_aggregator.server.devices.credentials import read_credentials
 from askance_aggregator.server.devices.hub import Hub
 from askance_aggregator.server.devices.open_round import OpenRound
@@ -51,7 +51,7 @@ class _Ask(NamedTuple):
     first: int
 
 
-class GatewayConnection:
+class GatewayConnection(UserConnection):
     """Open stream of a gateway, seen from the hub.
 
     Members are asked in the order in which they came to owe something, at most `MAX_REQUESTS`
@@ -70,6 +70,7 @@ class GatewayConnection:
         abort: Abort,
         most: int = gateway_exchange.MAX_MEMBERS,
     ) -> None:
+        super().__init__(write, abort)
         self._most = most
         self._known: dict[bytes, None] = dict.fromkeys(known_studies)
         self._ordinals = array("q")  # by number
@@ -81,7 +82,6 @@ class GatewayConnection:
         self._absences: deque[tuple[int, gateway_exchange.Absence]] = deque()
         self._sequences: deque[tuple[int, int]] = deque()
         self._unsettled = 0
-        self._writer = Writer(self._next, write, abort, self.drop)
 
     @property
     def ordinals(self) -> Iterator[int]:
@@ -150,46 +150,27 @@ class GatewayConnection:
         if len(self._asks) > self._look_at:
             self._asks = deque(dict.fromkeys(self._asks))
             self._look_at = _FEW + 2 * len(self._asks)
-        self._writer.flush()
+        self.flush()
 
     def withdraw(self, parts: Collection[bytes]) -> None:
-        """Drop what is queued of rounds that have closed: else a slow stream would keep them."""
+        # Of all rounds that have closed: else a slow stream would keep them.
         if self._asks:
             self._asks = deque(ask for ask in self._asks if ask.opened.taking)
 
     def displaced(self, ordinal: int) -> bool:
-        """Leave a user to a newer stream; the other members stay."""
         member = self._numbers.pop(ordinal)
         self._absences.append((member, gateway_exchange.Absence.REPLACED))
-        self._writer.flush()
+        self.flush()
         return False
 
     def barred(self, ordinal: int) -> bool:
-        """Part with a member who may not take part any more; the other members stay."""
         self.refuse(self._numbers[ordinal], gateway_exchange.Absence.UNKNOWN)
-        self._writer.flush()
+        self.flush()
         return False
 
-    def flush(self) -> None:
-        """Send what is queued."""
-        self._writer.flush()
-
-    async def flushed(self) -> None:
-        """Wait until what is being sent is: a gateway that does not read is not read either."""
-        await self._writer.flushed()
-
     def drop(self) -> None:
-        """Send nothing any more, but what is under way."""
         for queue in (self._asks, self._acks, self._absences, self._sequences):
             queue.clear()
-
-    async def last_written(self) -> None:
-        """Wait a bounded time for a write that is under way."""
-        await self._writer.last_written()
-
-    async def end(self, code: grpc.StatusCode, details: str) -> None:
-        """Send the gateway the reason, end its stream and wake the reader."""
-        await self._writer.end(code, details)
 
     def _reserve(self, member: int) -> None:
         known = len(self._ordinals)
@@ -203,7 +184,6 @@ class GatewayConnection:
             self._digests.extend(bytes(_DIGEST_BYTES))
 
     def _next(self) -> bytes | None:
-        """Compose the next message; None if there is nothing to be sent now."""
         acks = _first(self._acks, gateway_exchange.MAX_ACKS)
         absences = _first(self._absences, gateway_exchange.MAX_JOINS)
         sequences = _first(self._sequences, gateway_exchange.MAX_JOINS)

@@ -11,6 +11,7 @@ and at any time cancelled. What is legal in a state, and what follows, stands in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum, auto
 
 from askance_aggregator.transitions import Transitions, next_state
@@ -39,6 +40,16 @@ class RoundEvent(Enum):
     GO_ON = auto()  # its study is paused no more
 
 
+_ENDS = (RoundEvent.COMPLETE, RoundEvent.CLOSE, RoundEvent.ABANDON)
+_LATER = (*_ENDS, RoundEvent.HOLD, RoundEvent.GO_ON)
+_BEGUN: Mapping[RoundEvent, RoundState] = {
+    RoundEvent.COMPLETE: RoundState.CLOSED,
+    RoundEvent.CLOSE: RoundState.CLOSED,
+    RoundEvent.ABANDON: RoundState.ABANDONED,
+    RoundEvent.HOLD: RoundState.HELD,
+    RoundEvent.GO_ON: RoundState.ASKING,
+}
+
 ROUND: Transitions[RoundState, RoundEvent] = {
     RoundState.RESUMING: {
         RoundEvent.BEGIN: RoundState.ASKING,
@@ -46,49 +57,22 @@ ROUND: Transitions[RoundState, RoundEvent] = {
         RoundEvent.CLOSE: RoundState.RESUMING_CLOSED,
         RoundEvent.ABANDON: RoundState.RESUMING_ABANDONED,
     },
+    RoundState.ASKING: _BEGUN,
+    RoundState.HELD: _BEGUN,
+    # A round ends once: what comes later changes nothing. A commit that was under way may still
+    # complete it, and its timer or the operator may be late.
     RoundState.RESUMING_CLOSED: {
         RoundEvent.BEGIN: RoundState.CLOSED,
-        RoundEvent.COMPLETE: RoundState.RESUMING_CLOSED,
-        RoundEvent.CLOSE: RoundState.RESUMING_CLOSED,
-        RoundEvent.ABANDON: RoundState.RESUMING_CLOSED,
+        **dict.fromkeys(_ENDS, RoundState.RESUMING_CLOSED),
     },
     RoundState.RESUMING_ABANDONED: {
         RoundEvent.BEGIN: RoundState.ABANDONED,
-        RoundEvent.COMPLETE: RoundState.RESUMING_ABANDONED,
-        RoundEvent.CLOSE: RoundState.RESUMING_ABANDONED,
-        RoundEvent.ABANDON: RoundState.RESUMING_ABANDONED,
+        **dict.fromkeys(_ENDS, RoundState.RESUMING_ABANDONED),
     },
-    RoundState.ASKING: {
-        RoundEvent.COMPLETE: RoundState.CLOSED,
-        RoundEvent.CLOSE: RoundState.CLOSED,
-        RoundEvent.ABANDON: RoundState.ABANDONED,
-        RoundEvent.HOLD: RoundState.HELD,
-        RoundEvent.GO_ON: RoundState.ASKING,
-    },
-    RoundState.HELD: {
-        RoundEvent.COMPLETE: RoundState.CLOSED,
-        RoundEvent.CLOSE: RoundState.CLOSED,
-        RoundEvent.ABANDON: RoundState.ABANDONED,
-        RoundEvent.HOLD: RoundState.HELD,
-        RoundEvent.GO_ON: RoundState.ASKING,
-    },
-    # A round ends once: what comes later changes nothing. A commit that was under way may still
-    # complete it, and its timer or the operator may be late.
-    RoundState.CLOSED: {
-        RoundEvent.COMPLETE: RoundState.CLOSED,
-        RoundEvent.CLOSE: RoundState.CLOSED,
-        RoundEvent.ABANDON: RoundState.CLOSED,
-        RoundEvent.HOLD: RoundState.CLOSED,
-        RoundEvent.GO_ON: RoundState.CLOSED,
-    },
-    RoundState.ABANDONED: {
-        RoundEvent.COMPLETE: RoundState.ABANDONED,
-        RoundEvent.CLOSE: RoundState.ABANDONED,
-        RoundEvent.ABANDON: RoundState.ABANDONED,
-        RoundEvent.HOLD: RoundState.ABANDONED,
-        RoundEvent.GO_ON: RoundState.ABANDONED,
-    },
+    RoundState.CLOSED: dict.fromkeys(_LATER, RoundState.CLOSED),
+    RoundState.ABANDONED: dict.fromkeys(_LATER, RoundState.ABANDONED),
 }
+
 BEGUN = frozenset({RoundState.ASKING, RoundState.HELD, RoundState.CLOSED, RoundState.ABANDONED})
 OVER = frozenset(RoundState) - {RoundState.RESUMING, RoundState.ASKING, RoundState.HELD}
 

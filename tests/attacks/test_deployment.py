@@ -96,7 +96,7 @@ class TestRounds:
                 sent.append(message)
 
             connection = self.connection([])
-            connection._writer._write = write
+            connection._write = write
             connection.known_studies.add(self.round.study_digest)
             asking = await self.opened(running)
             connection.push(b"under way")

@@ -16,14 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from askance_aggregator.server.process.certificates import devices_authority, host_names, renewed
+from askance_aggregator.server.process.certificates import (
+    devices_authority,
+    host_names,
+    read_certificates,
+    read_curve_key,
+    renewed,
+)
 from askance_aggregator.server.process.configuration import DeviceTls, TlsFiles
 from askance_aggregator.server.process.device_authority import OVERLAP
-from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed
+from askance_aggregator.server.process.files import NotOperable, SecretSource
 from askance_client.durable_files import sync, write_new
 from askance_client.errors import InvalidParameter
 
@@ -64,13 +70,13 @@ class CertificateFacts:
 
 def list_certificates(tls: TlsFiles) -> list[CertificateFacts]:
     """Read the certificates of a configuration."""
-    server = _read(tls.certificate, "certificate")[0]
+    server = read_certificates(tls.certificate, "certificate")[0]
     found = [_facts(SERVER, tls.certificate, server)]
     if tls.authority is not None:
-        ours = _read(tls.authority, "authority")
+        ours = read_certificates(tls.authority, "authority")
         found += [_facts(SERVERS_AUTHORITY, tls.authority, one) for one in ours]
     path = tls.devices.authority
-    for place, one in enumerate(_read(path, "devices' authority")):
+    for place, one in enumerate(read_certificates(path, "devices' authority")):
         found.append(_facts(ACCEPTED if place else SIGNING, path, one))
     return found
 
@@ -88,9 +94,9 @@ def renew_server(tls: TlsFiles, authority: Path, key: Path, now_s: int) -> Certi
       NotOperable: a file cannot be read or written, or the authority did not sign the present
         certificate; nothing was changed.
     """
-    server, *between = _read(tls.certificate, "certificate")
-    private = _key(key, "authority's key")
-    signers = [one for one in _read(authority, "authority") if _fits(one, private)]
+    server, *between = read_certificates(tls.certificate, "certificate")
+    private = read_curve_key(key, "authority's key")
+    signers = [one for one in read_certificates(authority, "authority") if _fits(one, private)]
     if not signers:
         raise NotOperable(
             f"authority's key {key}: expected the key of a certificate in {authority}, got one that"
@@ -125,10 +131,10 @@ def rotate_devices(devices: DeviceTls, now_s: int) -> CertificateFacts:
         raise NotOperable(f"devices' authority {path}: expected its key in a file of its own")
     begun = path.with_name(f"{path.name}.new")
     there = _begun(begun, devices, now_s)
-    if there and _fits(there[0], _key(key, "devices' authority's key")):
+    if there and _fits(there[0], read_curve_key(key, "devices' authority's key")):
         _move(begun, path)
         return _facts(SIGNING, path, there[0])
-    present = _read(path, "devices' authority")
+    present = read_certificates(path, "devices' authority")
     if len(present) > 1:
         raise NotOperable(
             f"devices' authority {path}: expected one certificate, got {len(present)}"
@@ -150,7 +156,7 @@ def rotate_devices(devices: DeviceTls, now_s: int) -> CertificateFacts:
 def _begun(begun: Path, devices: DeviceTls, now_s: int) -> list[x509.Certificate]:
     """Return what a rotation that broke off has left, if the overlap would still be a whole one."""
     try:
-        there = _read(begun, "devices' authority") if begun.exists() else []
+        there = read_certificates(begun, "devices' authority") if begun.exists() else []
     except NotOperable:
         return []  # half a file
     if not there:
@@ -173,7 +179,7 @@ def retire_devices(devices: DeviceTls, now_s: int) -> list[CertificateFacts]:
         is none to drop, or the first is not its own issuer; nothing was changed.
     """
     path = devices.authority
-    first, *dropped = _read(path, "devices' authority")
+    first, *dropped = read_certificates(path, "devices' authority")
     if not dropped:
         raise NotOperable(f"devices' authority {path}: expected one that was rotated, got none")
     if first.issuer != first.subject:
@@ -202,25 +208,6 @@ def _facts(role: str, path: Path, certificate: x509.Certificate) -> CertificateF
         int(certificate.not_valid_after_utc.timestamp()),
         hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),
     )
-
-
-def _read(path: Path, what: str) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(read_needed(path, what))
-    except ValueError:
-        raise NotOperable(f"{what} {path}: expected PEM, got other bytes") from None
-
-
-def _key(path: Path, what: str) -> ec.EllipticCurvePrivateKey:
-    try:
-        found = load_pem_private_key(read_needed(path, what), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise NotOperable(f"{what} {path}: expected an open PEM key, got other bytes") from None
-    if not isinstance(found, ec.EllipticCurvePrivateKey):
-        raise NotOperable(
-            f"{what} {path}: expected a key on an elliptic curve, got {type(found).__name__}"
-        )
-    return found
 
 
 def _key_file(source: SecretSource) -> Path:

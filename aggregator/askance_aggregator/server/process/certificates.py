@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from askance_aggregator.server.process.files import NotOperable, SecretSource, read_needed
 from askance_client.errors import InvalidParameter
 from askance_client.printable import value_text
 
@@ -85,6 +95,39 @@ def devices_authority(now_s: int) -> Certified:
     return _pem(_authority(key, begin, name[:_MAX_COMMON_NAME]), key)
 
 
+def parse_certificates(pem: bytes, place: str) -> list[x509.Certificate]:
+    """Parse certificates; NotOperable names the place where they stand."""
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise NotOperable(f"{place}: expected PEM, got other bytes") from None
+
+
+def read_certificates(path: Path, what: str) -> list[x509.Certificate]:
+    """Read a file of certificates."""
+    return parse_certificates(read_needed(path, what), f"{what} {path}")
+
+
+def parse_key(pem: bytes, place: str) -> PrivateKeyTypes:
+    """Parse a private key; NotOperable names the place where it stands."""
+    try:
+        return load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise NotOperable(
+            f"{place}: expected an open PEM key, got other bytes or a passphrase"
+        ) from None
+
+
+def read_curve_key(source: SecretSource, what: str) -> ec.EllipticCurvePrivateKey:
+    """Read the private key of an authority."""
+    found = parse_key(read_needed(source, what), f"{what} {source}")
+    if not isinstance(found, ec.EllipticCurvePrivateKey):
+        raise NotOperable(
+            f"{what} {source}: expected a key on an elliptic curve, got {type(found).__name__}"
+        )
+    return found
+
+
 def host_names(certificate: x509.Certificate) -> list[str]:
     """Return the names and addresses that a certificate is for; none for an authority's."""
     names = _host_names(certificate)
@@ -96,13 +139,9 @@ def host_names(certificate: x509.Certificate) -> list[str]:
 
 def first_name(certificate: bytes) -> str:
     """A name or address that a server with this certificate (PEM) answers to."""
-    try:
-        found = x509.load_pem_x509_certificate(certificate)
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound):
-        raise InvalidParameter("expected a certificate with a host's name, got none") from None
-    hosts = names.get_values_for_type(x509.DNSName)
-    hosts += [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    hosts: list[str] = []
+    with suppress(ValueError):
+        hosts = host_names(x509.load_pem_x509_certificate(certificate))
     if not hosts:
         raise InvalidParameter("expected a certificate with a host's name, got none")
     return hosts[0]

@@ -6,10 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 import grpc
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from askance_aggregator.server.process.certificates import expiry
+from askance_aggregator.server.process.certificates import expiry, parse_certificates, parse_key
 from askance_aggregator.server.process.configuration import TlsFiles
 from askance_aggregator.server.process.files import NotOperable, read_needed
 
@@ -70,18 +68,8 @@ def read_pair(files: TlsFiles) -> CertificatePair:
     gRPC would start with a pair that does not fit and refuse every caller; here it is an error.
     """
     chain, key = read_needed(files.certificate, "certificate"), read_needed(files.key, "key")
-    try:
-        certificate = x509.load_pem_x509_certificate(chain)
-    except ValueError:
-        raise NotOperable(
-            f"certificate {files.certificate}: expected PEM, got other bytes"
-        ) from None
-    try:
-        private = load_pem_private_key(key, None)
-    except (ValueError, TypeError):
-        raise NotOperable(
-            f"key {files.key}: expected an open PEM key, got other bytes or a passphrase"
-        ) from None
+    certificate = parse_certificates(chain, f"certificate {files.certificate}")[0]
+    private = parse_key(key, f"key {files.key}")
     if private.public_key() != certificate.public_key():
         raise NotOperable(f"key {files.key}: expected the certificate's key, got another")
     return CertificatePair(chain, key)

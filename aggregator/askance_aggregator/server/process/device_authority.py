@@ -14,13 +14,13 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from askance_aggregator.server.devices import BadSigningRequest, IssuedCertificate
-from askance_aggregator.server.process.certificates import usage
+from askance_aggregator.server.process.certificates import read_certificates, read_curve_key, usage
 from askance_aggregator.server.process.configuration import DeviceTls
-from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.store import CertificateHolder
 
 _SKEW = timedelta(hours=1)  # a device's clock may be behind
@@ -86,23 +86,13 @@ class DeviceAuthority:
 
 def read_device_authority(settings: DeviceTls, now_s: Callable[[], int]) -> DeviceAuthority:
     """Read the devices' authority from the operator's files."""
-    pem = read_needed(settings.authority, "devices' authority")
-    try:
-        certificates = x509.load_pem_x509_certificates(pem)
-    except ValueError:
-        raise NotOperable(
-            f"devices' authority {settings.authority}: expected PEM, got other bytes"
-        ) from None
-    where = f"key of the devices' authority {settings.key}"
-    try:
-        key = load_pem_private_key(read_needed(settings.key, "key of the devices' authority"), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise NotOperable(f"{where}: expected an open PEM key, got other bytes") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise NotOperable(f"{where}: expected a key on an elliptic curve, got {type(key).__name__}")
+    certificates = read_certificates(settings.authority, "devices' authority")
+    what = "key of the devices' authority"
+    key = read_curve_key(settings.key, what)
     if key.public_key() != certificates[0].public_key():
         raise NotOperable(
-            f"{where}: expected the key of the first certificate, got one that does not fit"
+            f"{what} {settings.key}: expected the key of the first certificate, got one that does"
+            " not fit"
         )
     return DeviceAuthority(certificates, key, life_s=settings.life_s, now_s=now_s)
 

@@ -22,13 +22,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cryptography import x509
-
 from askance_aggregator.server.process.capacity import OTHER_DESCRIPTORS, descriptors_of
-from askance_aggregator.server.process.configuration import Configuration, TlsFiles
+from askance_aggregator.server.process.certificates import host_names, read_certificates
+from askance_aggregator.server.process.configuration import Configuration
 from askance_aggregator.server.process.credentials import read_pair
 from askance_aggregator.server.process.device_authority import read_device_authority
-from askance_aggregator.server.process.files import NotOperable, read_needed
+from askance_aggregator.server.process.files import NotOperable
 from askance_aggregator.server.process.status import ask_health, read_page
 from askance_aggregator.server.process.tokens import read_tokens
 from askance_aggregator.store import StoreFacts
@@ -277,7 +276,7 @@ def certificate(surroundings: Surroundings) -> CheckVerdict:
             "set [tls], unless a proxy before it speaks TLS",
         )
     path, now_s = configuration.tls.certificate, int(surroundings.now_s())
-    chain = _chain(configuration.tls)
+    chain = read_certificates(configuration.tls.certificate, "certificate")
     begin_s = max(int(one.not_valid_before_utc.timestamp()) for one in chain)
     end_s = min(int(one.not_valid_after_utc.timestamp()) for one in chain)
     if now_s < begin_s:
@@ -307,7 +306,7 @@ def devices_authority(surroundings: Surroundings) -> CheckVerdict | None:
         return None
     read_device_authority(tls.devices, lambda: int(surroundings.now_s()))
     path = tls.devices.authority
-    signing = x509.load_pem_x509_certificates(read_needed(path, "devices' authority"))[0]
+    signing = read_certificates(path, "devices' authority")[0]
     end_s = int(signing.not_valid_after_utc.timestamp())
     if end_s - surroundings.now_s() < tls.devices.life_s:
         return failed(
@@ -323,7 +322,7 @@ def names(surroundings: Surroundings) -> CheckVerdict | None:
     configuration = surroundings.configuration
     if configuration.tls is None:
         return None
-    covered = _names(_chain(configuration.tls)[0])
+    covered = host_names(read_certificates(configuration.tls.certificate, "certificate")[0])
     outside = [name for name in covered if not Address(name, 0).is_loopback]
     host, shown = configuration.listen.host, ", ".join(covered) or "none"
     told = configuration.tls.devices.advertised
@@ -341,23 +340,6 @@ def names(surroundings: Surroundings) -> CheckVerdict | None:
             "nothing, if devices call by one of these names through a proxy",
         )
     return failed(f"expected a certificate for {host}, got one for {shown}")
-
-
-def _chain(tls: TlsFiles) -> list[x509.Certificate]:
-    data = read_needed(tls.certificate, "certificate")
-    try:
-        return x509.load_pem_x509_certificates(data)
-    except ValueError:
-        raise NotOperable(f"certificate {tls.certificate}: expected PEM, got other bytes") from None
-
-
-def _names(leaf: x509.Certificate) -> list[str]:
-    try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    addresses = found.get_values_for_type(x509.IPAddress)
-    return [*found.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
 
 
 def _covers(name: str, host: str) -> bool:

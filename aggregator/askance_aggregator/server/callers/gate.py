@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
 
 from askance_aggregator.analyst.calls import (
     NO_SUBJECT,
@@ -31,12 +29,11 @@ from askance_aggregator.server.callers.roles import (
     action_words,
 )
 from askance_aggregator.server.devices.calls import Context, Method, caller_of
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import AuditEvent, NonceKnown
 from askance_aggregator.store.audit import BEGUN
 from askance_client.service.credentials import Received
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _TRACE_KEY = "traceparent"  # https://www.w3.org/TR/trace-context
 # Reasons that are no decision about a caller.
 _FAILURES = ("internal", "store-failed", "timeout", "went-away")
@@ -123,7 +120,7 @@ class Gate:
     ) -> None:
         self._callers = callers
         self._recorder = recorder
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._reason_of = reason_of
         self._now_s = now_s
         self._rules = rules
@@ -242,10 +239,6 @@ class Gate:
             raise CallRefused(
                 "replayed", f"{event.action}: expected a new call, got one that came before"
             ) from None
-
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
 
 def _trace(metadata: Received) -> str | None:

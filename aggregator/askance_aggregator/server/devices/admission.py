@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -15,6 +14,7 @@ from askance_aggregator.server.devices.commits import GroupedReads
 from askance_aggregator.server.devices.credentials import Credentials
 from askance_aggregator.server.devices.peers import Peers
 from askance_aggregator.server.devices.standings import Standings
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Enrolled, EnrolledDevice, EnrolledGateway, Store
 from askance_client.errors import AskanceError, ProtocolError
 from askance_client.service import token_digest
@@ -95,7 +95,7 @@ class Admission:
     ) -> None:
         self.standings = standings
         self._store = store
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._peers = peers
         self._known: OrderedDict[bytes, EnrolledDevice] = OrderedDict()
         self._devices = GroupedReads(store.find_devices, executor)
@@ -118,10 +118,7 @@ class Admission:
             return RelayCaller(0, await self.ordinal(credentials, peer))
         check_protocol(credentials.protocol)
         with self._peers.unproven(peer):
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(
-                self._executor, self._store.gateway, credentials.gateway_id
-            )
+            found = await self._run(self._store.gateway, credentials.gateway_id)
         gateway = found or _NO_GATEWAY
         if not _has_token(gateway, credentials.token):
             raise Unauthenticated("expected an enrolled gateway and its token (see device enroll)")
@@ -142,8 +139,7 @@ class Admission:
                 for join, device in zip(joins, found, strict=True)
             ]
 
-        loop = asyncio.get_running_loop()
-        devices = await loop.run_in_executor(self._executor, find)
+        devices = await self._run(find)
         admitted = [
             None if device is None or self.standings.bars(device.ordinal) else device
             for device in devices
@@ -160,9 +156,7 @@ class Admission:
 
     async def enrol(self, message: Enrol, token_id: bytes, limit: int) -> Enrolled:
         """Enrol devices, and their gateway (see `Store.enrol_with`)."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor,
+        return await self._run(
             self._store.enrol_with,
             message.devices,
             token_id,

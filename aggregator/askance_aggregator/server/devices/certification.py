@@ -18,6 +18,7 @@ from typing import Protocol
 
 from askance_aggregator.server.devices.admission import Unauthenticated
 from askance_aggregator.server.devices.calls import Context
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import CertificateHolder, EnrolledDevice, Store, StoredCertificate
 from askance_client.codec import parse
 from askance_client.errors import RemoteProtocolError
@@ -112,7 +113,7 @@ class Certification:
     ) -> None:
         self._store = store
         self._check_gateway = check_gateway
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._issuer = issuer
         self._now_s = now_s
         self._known: OrderedDict[bytes, tuple[float, StoredCertificate | None]] = OrderedDict()
@@ -147,7 +148,7 @@ class Certification:
             )
             return issued
 
-        issued = await asyncio.get_running_loop().run_in_executor(self._executor, sign)
+        issued = await self._run(sign)
         return pb.CertifyResponse(chain=issued.chain)
 
     async def prove_device(self, context: Context, ordinal: int, device_id: bytes) -> Proof:
@@ -160,8 +161,7 @@ class Certification:
             return _unchanged
         certificate = await self._valid(fingerprint)
         if certificate.holder.gateway:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._executor, self._store.device, device_id)
+            found = await self._run(self._store.device, device_id)
             covered = _is_member(found, certificate.holder.gateway)
         else:
             covered = certificate.holder.ordinal == ordinal
@@ -201,9 +201,7 @@ class Certification:
         looked_s, found = self._known.get(fingerprint, (-_LOOK_S, None))
         if found is None or loop.time() - looked_s >= _LOOK_S:
             asked_s = loop.time()
-            found = await loop.run_in_executor(
-                self._executor, self._store.certificates.find, fingerprint
-            )
+            found = await self._run(self._store.certificates.find, fingerprint)
             self._known[fingerprint] = (asked_s, found)
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)

@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Store, StoredReport
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus
@@ -42,7 +43,7 @@ class GroupedReads(Generic[K, V]):
 
     def __init__(self, read: Callable[[Sequence[K]], Sequence[V]], executor: Executor) -> None:
         self._read = read
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._waiting: dict[K, asyncio.Future[V]] = {}
         self._reader: asyncio.Task[None] | None = None
 
@@ -65,9 +66,8 @@ class GroupedReads(Generic[K, V]):
             self._reader = None
 
     async def _answer(self, batch: dict[K, asyncio.Future[V]]) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._executor, self._read, tuple(batch))
+            found = await self._run(self._read, tuple(batch))
         except Exception as error:
             for future in batch.values():
                 future.set_exception(error)
@@ -86,7 +86,7 @@ class ReportGroupCommit:
 
     def __init__(self, store: Store, executor: Executor, observer: Observer = SILENT) -> None:
         self._store = store
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._observer = observer
         self._waiting: deque[Waiting] = deque()
         self._writer: asyncio.Task[None] | None = None
@@ -138,11 +138,10 @@ class ReportGroupCommit:
         return batch
 
     async def _commit(self, batch: list[Waiting]) -> None:
-        loop = asyncio.get_running_loop()
         reports = [report for message, _, _ in batch for report in message]
         began = time.perf_counter()
         try:
-            statuses = await loop.run_in_executor(self._executor, self._store.accept, reports)
+            statuses = await self._run(self._store.accept, reports)
         except Exception as error:  # whatever the error is, every waiting caller must get it
             if not isinstance(error, StoreError):
                 _LOGGER.error("a commit failed", exc_info=error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from askance_aggregator.clock import SteadyClock
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.server.devices.open_round import OpenRound
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Deadline, RoundNote, Store
 from askance_aggregator.studies.rounds import Round
 from askance_client.errors import StoreError
@@ -66,7 +67,7 @@ class RoundDeadlines:
 
     def __init__(self, store: Store, executor: Executor, clock: SteadyClock, sleep: Sleep) -> None:
         self._store = store
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._clock = clock
         self._sleep = sleep
 
@@ -88,7 +89,7 @@ class RoundDeadlines:
             self._store.note_deadline(study, number, deadline, epoch)
             return replace(found, deadline=deadline)
 
-        noted = await asyncio.get_running_loop().run_in_executor(self._executor, note)
+        noted = await self._run(note)
         return NotedRound(
             round_, noted.closed, noted.age_s, noted.deadline, self._clock, epoch_left_ms
         )
@@ -127,10 +128,8 @@ class RoundDeadlines:
         await self._write(round_, Deadline(deadline.boot, deadline.at_ms, left_ms))
 
     async def _write(self, round_: Round, deadline: Deadline) -> None:
-        def note() -> None:
-            self._store.note_deadline(round_.study_digest, round_.number, deadline, round_.epoch)
-
-        await asyncio.get_running_loop().run_in_executor(self._executor, note)
+        note, study = self._store.note_deadline, round_.study_digest
+        await self._run(note, study, round_.number, deadline, round_.epoch)
 
     def _deadline(self, left_ms: int) -> Deadline:
         return Deadline(self._clock.boot, self._clock.now_ms() + left_ms, left_ms)

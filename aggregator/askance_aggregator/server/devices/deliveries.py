@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import compress, islice, repeat
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 from askance_aggregator.server.devices.commits import GroupedReads, ReportGroupCommit, Statuses
 from askance_aggregator.server.devices.observer import Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import StudyPhase, StudyPhases
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Store, StoredReport
 from askance_aggregator.studies.intake import CheckedReports, decoded, without_sequence
 from askance_client.errors import RemoteProtocolError
 from askance_client.messages import AckStatus
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _SEQUENCES = 1 << 16  # users whose highest acknowledged sequence number is remembered
 _DURABLE = (AckStatus.ACCEPTED, AckStatus.DUPLICATE)
@@ -76,7 +73,7 @@ class Deliveries:
         phases: StudyPhases,
     ) -> None:
         self._store = store
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._observer = observer
         self._requests = requests
         self._phases = phases
@@ -261,8 +258,3 @@ class Deliveries:
         if asked.over or closing or self._phases.of(asked.study_digest) in _REFUSED:
             return AckStatus.LATE
         return None
-
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call something that waits for the disk."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))

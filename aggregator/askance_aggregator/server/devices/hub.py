@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 import grpc
 import numpy as np
@@ -26,6 +25,7 @@ from askance_aggregator.server.devices.followed_rounds import (
 from askance_aggregator.server.devices.observer import SILENT, Observer
 from askance_aggregator.server.devices.open_round import OpenRound
 from askance_aggregator.server.devices.states import PhaseEvent, StudyPhase, StudyPhases
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Store
 from askance_aggregator.studies.accounts import Accounts
 from askance_aggregator.studies.rounds import Round
@@ -34,10 +34,6 @@ from askance_client.errors import AskanceError, LocalProtocolError, StoreError
 from askance_client.service.observable import Sleep, sleep_ms
 
 _ACK_S = 1.0  # how long an acknowledgement waits for a request to ride on
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class ServiceStopped(LocalProtocolError):
@@ -82,7 +78,7 @@ class Hub:
         sleep: Sleep = sleep_ms,
     ) -> None:
         self._store = store
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._observer = observer
         self._clock = clock or SystemSteadyClock()
         self._deadlines = RoundDeadlines(store, executor, self._clock, sleep)
@@ -341,11 +337,6 @@ class Hub:
             raise StudyCancelled("round: expected a study that goes on, got a cancelled one")
         if phase is StudyPhase.OPEN:
             raise LocalProtocolError("round: expected no open round of its study, got one")
-
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call something that waits for the disk."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def recall(self, round_: Round, accounts: Accounts) -> None:
         """Replay the store's reports of a closed round into the accounts; send no request.

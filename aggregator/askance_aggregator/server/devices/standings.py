@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.store import Store
 from askance_aggregator.store.register import DeviceState, StandingChanges
 from askance_client.errors import AskanceError, StoreError
@@ -51,7 +52,7 @@ class Standings:
         connected: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         self._register = store.register
-        self._executor = executor
+        self._run = InExecutor(executor)
         self._now_s = now_s
         self._connected = connected
         self._staying_day = now_s() // _DAY_S  # on which those who stay connected were noted
@@ -116,12 +117,11 @@ class Standings:
 
     async def _refresh(self) -> StandingChanges | None:
         """Read what has changed; None if nothing has."""
-        loop = asyncio.get_running_loop()
-        number = await loop.run_in_executor(self._executor, self._register.standing)
+        number = await self._run(self._register.standing)
         if number == self._number:
             return None
         since = self._number
-        changes = await loop.run_in_executor(self._executor, self._register.changes, since)
+        changes = await self._run(self._register.changes, since)
         _enter(self._devices, dict(changes.devices))
         _enter(self._gateways, dict(changes.gateways))
         self._number = changes.number
@@ -129,13 +129,13 @@ class Standings:
 
     async def _note_staying(self) -> None:
         """Note once per day the devices that stay connected: they need not call to be there."""
-        day, loop = self._now_s() // _DAY_S, asyncio.get_running_loop()
+        day = self._now_s() // _DAY_S
         if day == self._staying_day:
             return
         staying = self._connected()
         for start in range(0, len(staying), _NOTED_AT_ONCE):  # reports are stored in between
             part = staying[start : start + _NOTED_AT_ONCE]
-            await loop.run_in_executor(self._executor, self._register.note_seen, part, day, None)
+            await self._run(self._register.note_seen, part, day, None)
         self._staying_day = day
 
     async def _note_seen(self) -> None:
@@ -146,13 +146,13 @@ class Standings:
         by_software: dict[str, list[int]] = {}
         for ordinal, software in calling.items():
             by_software.setdefault(software, []).append(ordinal)
-        day, note, loop = self._day, self._register.note_seen, asyncio.get_running_loop()
+        day, note = self._day, self._register.note_seen
 
         def note_all() -> None:
             for software, ordinals in by_software.items():
                 note(ordinals, day, software)
 
-        await loop.run_in_executor(self._executor, note_all)
+        await self._run(note_all)
 
 
 def _enter(known: dict[int, DeviceState], changed: dict[int, DeviceState]) -> None:

@@ -25,9 +25,10 @@ from askance_aggregator.server.callers import (
     Scope,
 )
 from askance_aggregator.server.devices.observer import SILENT, Observer
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.server.services.servicer import Servicer, status_of
 from askance_aggregator.server.studies import Approver, StudyManager, StudyStatus, population_status
-from askance_aggregator.store import StudyQuery, StudyState, TaggedPopulation
+from askance_aggregator.store import StudyQuery, StudyState
 from askance_aggregator.studies.population import population_facts
 from askance_client.codec import digest_of
 from askance_client.messages import SignedStudy
@@ -176,7 +177,7 @@ class AnalystsServicer(Servicer):
         )
         super().__init__(gate, executor)
         self._manager = manager
-        self._planner = planner or executor
+        self._planned = InExecutor(planner or executor)
         self._observer = observer
         self._schemas = schemas
         self._counts_signer = counts_signer
@@ -356,16 +357,6 @@ class AnalystsServicer(Servicer):
         if admitted.scope is Scope.OWN:
             return admitted.own_key()
         return await self._run(self._manager.owner, admitted.subject)
-
-    async def _planned(
-        self,
-        work: Callable[[SignedStudy, TaggedPopulation | None], T],
-        signed: SignedStudy,
-        population: TaggedPopulation | None,
-    ) -> T:
-        """Do what plans a study, where other calls do not wait for it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._planner, work, signed, population)
 
 
 def _submitted(request: pb.SubmitStudyRequest, admitted: Admitted) -> SignedStudy:

@@ -9,13 +9,12 @@ caller signed, and parsed (ADR 25). Messages pass gRPC as bytes, without seriali
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import aclosing
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -34,6 +33,7 @@ from askance_aggregator.server.devices.calls import (
     read_message,
     served,
 )
+from askance_aggregator.server.loops import InExecutor
 from askance_aggregator.server.studies import (
     ApprovalRefused,
     ResultsDeleted,
@@ -117,8 +117,6 @@ def refused_status(error: Exception) -> CallStatus:
 
 _MESSAGE_S = 5.0  # how long a request may take to arrive, after its metadata
 _LARGE_BYTES = 65_536  # a larger message is serialised in the executor
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def method_name(name: str) -> str:
@@ -138,7 +136,7 @@ class Servicer:
 
     def __init__(self, gate: Gate, executor: Executor) -> None:
         self._gate = gate
-        self._executor = executor
+        self._run = InExecutor(executor)
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the handler by which a server routes calls."""
@@ -193,8 +191,3 @@ class Servicer:
         if message.ByteSize() < _LARGE_BYTES:
             return message.SerializeToString(deterministic=True)
         return await self._run(lambda: message.SerializeToString(deterministic=True))
-
-    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do what waits for the disk in the executor."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: work(*args, **kwargs))

@@ -49,21 +49,12 @@ def explain_definition(path: Path) -> dict[str, Any]:
     same budget.
     """
     from askance_aggregator.analyst.definitions import read_definition
-    from askance_aggregator.analyst.submission import terms_of_submission
     from askance_client.cli.explanations import explained_question, explained_terms
     from askance_client.messages import Request
     from askance_client.service import system_now_s
 
     definition = read_definition(path)
-    study, now_s = definition.study, system_now_s()
-    terms = terms_of_submission(
-        study,
-        bytes(16),
-        days=definition.days,
-        now_s=now_s,
-        every=definition.every,
-        keep=definition.keep,
-    )
+    study, terms = definition.study, definition.terms(bytes(16), system_now_s())
     asked: dict[tuple[bytes, bytes], Request] = {}
     for number, planned in enumerate(study.plan().rounds):
         for place, group in enumerate(planned.groups):

@@ -263,14 +263,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         if arguments.plan_only:
             plan = names_of(study.schema).in_json(aggregator.plan(definition))
             return submission.print_plan(study, plan, arguments)
-        handle = aggregator.submit(
-            study,
-            days=definition.days,
-            every=definition.every,
-            keep=definition.keep,
-            start_s=definition.start_s,
-            tags=definition.tags,
-        )
+        handle = aggregator.submit_definition(definition)
         waits = handle.status().reason == _AWAITING
         opened = _opened(handle, definition, waits=waits)
         if arguments.wait:

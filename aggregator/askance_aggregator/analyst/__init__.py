@@ -14,16 +14,12 @@ study.
 
 from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.analyst.client import Aggregator, StudyHandle, connect
-from askance_aggregator.analyst.definitions import (
-    StudyDefinition,
-    definition_of_table,
-    read_definition,
-)
+from askance_aggregator.analyst.definitions import definition_of_table, read_definition
 from askance_aggregator.analyst.export import StudyExport
 from askance_aggregator.analyst.keys import AnalystKey, create_key, load_key, public_hex
 from askance_aggregator.analyst.messages import StudyEvent, StudySummary, epochs_of, state_of
 from askance_aggregator.analyst.results import StudyResult
-from askance_aggregator.analyst.submission import sign_submission
+from askance_aggregator.analyst.submission import StudyDefinition, sign_submission
 from askance_aggregator.analyst.verification import (
     Verification,
     VerificationFailed,

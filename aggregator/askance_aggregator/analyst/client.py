@@ -23,7 +23,6 @@ from google.protobuf.message import Message
 from askance_aggregator.analyst import connections, messages
 from askance_aggregator.analyst.approvals import sign_approval
 from askance_aggregator.analyst.calls import NONCE_BYTES, Call, CallRefused
-from askance_aggregator.analyst.definitions import StudyDefinition
 from askance_aggregator.analyst.export import SeriesExport, StudyExport, result_of
 from askance_aggregator.analyst.keys import AnalystKey, CallProof, call_proof, load_key
 from askance_aggregator.analyst.results import (
@@ -34,7 +33,12 @@ from askance_aggregator.analyst.results import (
     no_epochs,
 )
 from askance_aggregator.analyst.signed_counts import keys_text
-from askance_aggregator.analyst.submission import Every, sign_submission, tagged_population
+from askance_aggregator.analyst.submission import (
+    Every,
+    StudyDefinition,
+    sign_submission,
+    tagged_population,
+)
 from askance_aggregator.clock import system_now_s
 from askance_aggregator.encoding import encode_study
 from askance_aggregator.reports.html import html_of, line_of
@@ -172,20 +176,17 @@ class Aggregator:
           PlanRefused: it cannot work with the devices there are, or the budget that users have
             left; no user was asked. CallRefused: it was refused for another reason.
         """
+        return self.submit_definition(
+            StudyDefinition(study, days, every, keep, start_s, tuple(tags))
+        )
+
+    def submit_definition(self, definition: StudyDefinition) -> StudyHandle:
+        """Sign a study and submit it (see `submit`)."""
         key = self._proof.key
         if key is None:
             raise InvalidParameter("submit: expected a key, which signs the study, got none")
-        population = tagged_population(tags)
-        signed = sign_submission(
-            study,
-            key,
-            days=days,
-            now_s=self._now_s,
-            every=every,
-            keep=keep,
-            start_s=start_s,
-            population=population,
-        )
+        population = tagged_population(definition.tags)
+        signed = sign_submission(definition, key, now_s=self._now_s, population=population)
         return self.submit_signed(signed, population)
 
     def submit_signed(

@@ -38,12 +38,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from askance_aggregator.analyst.submission import Every, terms_of_submission
+from askance_aggregator.analyst.submission import Every, StudyDefinition
 from askance_aggregator.learners import Learner, find
 from askance_aggregator.names import (
     named_schema_from_table,
@@ -52,14 +51,12 @@ from askance_aggregator.names import (
     names_text,
 )
 from askance_aggregator.numbers import at_least_one
-from askance_aggregator.store import TaggedPopulation
 from askance_aggregator.store.tagged_population import checked_tags
-from askance_aggregator.studies.keep import UNLIMITED, Keep
+from askance_aggregator.studies.keep import Keep
 from askance_aggregator.studies.schedule import parse_start
 from askance_aggregator.studies.study import Epsilon, Study
 from askance_aggregator.study_options import OPTIONS, OptionKind
 from askance_client.errors import AskanceError, InvalidParameter
-from askance_client.messages import StudyTerms
 from askance_client.printable import value_text
 from askance_client.queries import Schema
 from askance_client.toml_tables import TomlTable, a_number_of_days, a_text
@@ -128,41 +125,6 @@ def _kind_of_other(path: Path) -> str | None:
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StudyDefinition:
-    """A study as it was written down.
-
-    Args:
-      days: number of days after which devices refuse it.
-      every: how often it collects again; None: it collects once.
-      keep: how long the aggregator keeps its reports and results.
-      start_s: time before which no user is asked, in seconds since 1970, UTC; 0: at once.
-      tags: that the devices which are asked have, all of them; empty: all devices.
-    """
-
-    study: Study
-    days: int
-    every: Every | None = None
-    keep: Keep = UNLIMITED
-    start_s: int = 0
-    tags: tuple[str, ...] = ()
-
-    def terms(
-        self, nonce: bytes, now_s: int, population: TaggedPopulation | None = None
-    ) -> StudyTerms:
-        """Return what would be signed now (see `terms_of_submission`)."""
-        return terms_of_submission(
-            self.study,
-            nonce,
-            days=self.days,
-            now_s=now_s,
-            every=self.every,
-            keep=self.keep,
-            start_s=self.start_s,
-            population=population,
-        )
 
 
 def read_definition(path: Path) -> StudyDefinition:

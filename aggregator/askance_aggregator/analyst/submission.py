@@ -41,45 +41,82 @@ class Every:
         return Repeat(self.days, self.epochs, day // self.days)
 
 
+@dataclass(frozen=True, slots=True)
+class StudyDefinition:
+    """A study, and how it is to be run.
+
+    Args:
+      study: learner, schema and budget.
+      days: number of days after which devices refuse it; one that repeats ends with its last epoch.
+      every: how often it collects again; None: it collects once.
+      keep: how long the aggregator keeps its reports and results.
+      start_s: time before which no user is asked, in seconds since 1970, UTC; days and epochs are
+        counted from it. 0: at once.
+      tags: that the devices which are asked have, all of them; empty: all devices.
+    """
+
+    study: Study
+    days: int = DEFAULT_DAYS
+    every: Every | None = None
+    keep: Keep = UNLIMITED
+    start_s: int = 0
+    tags: tuple[str, ...] = ()
+
+    def terms(
+        self, nonce: bytes, now_s: int, population: TaggedPopulation | None = None
+    ) -> StudyTerms:
+        """Return what would be signed now (see `sign_submission`).
+
+        Signed with the fields that may be asked about are the names of their columns, for results.
+        """
+        study = self.study
+        if self.days < 1:
+            raise InvalidParameter(f"days: expected 1 or more, got {self.days}")
+        if study.design is not best_for:
+            raise InvalidParameter(
+                "study: expected the usual choice of randomizers, found a design of its own, which"
+                " an aggregator does not have"
+            )
+        begin_s = max(now_s, self.start_s)
+        repeat = None if self.every is None else self.every.from_day(begin_s // _DAY_S)
+        end_s = begin_s + self.days * _DAY_S
+        if repeat is not None:
+            end_s = repeat.indices.stop * repeat.every_days * _DAY_S
+        terms = study.terms(nonce=nonce, expires_unix_s=end_s, repeat=repeat)
+        entry = find(study.learner.name)
+        spelled = {
+            **entry.spell(study.learner, study.schema),
+            **self.keep.parameters,
+            **signed_parameters(population),
+        }
+        if self.start_s > now_s:
+            spelled[START] = str(self.start_s)
+        parameters = tuple(sorted(spelled.items()))
+        return replace(
+            terms, schema=study.schema, parameters=parameters, distribution=entry.distribution
+        )
+
+
 def sign_submission(
-    study: Study,
+    study: Study | StudyDefinition,
     key: Ed25519PrivateKey,
     *,
-    days: int = DEFAULT_DAYS,
     now_s: Callable[[], int] = system_now_s,
     nonce: Callable[[int], bytes] = secrets.token_bytes,
-    every: Every | None = None,
-    keep: Keep = UNLIMITED,
-    start_s: int = 0,
     population: TaggedPopulation | None = None,
 ) -> SignedStudy:
     """The study as it is submitted; each signing makes a study of its own.
 
     Args:
-      study: learner, schema and budget.
+      study: a study, or its definition.
       key: the analyst's signing key.
-      days: number of days after which devices refuse the study; one that repeats ends with its
-        last epoch.
       now_s: clock, whole seconds since 1970, UTC.
       nonce: returns a given number of random bytes.
-      every: how often it collects again; None: it collects once.
-      keep: how long the aggregator keeps its reports and results.
-      start_s: time before which no user is asked, in seconds since 1970, UTC; days and epochs are
-        counted from it. 0: at once.
-      population: devices that are asked, by their tags, which are sent beside the study; signed is
-        a commitment to them. None: all.
+      population: devices of the definition's tags, which are sent beside the study; signed is a
+        commitment to them. None: all.
     """
-    terms = terms_of_submission(
-        study,
-        nonce(_NONCE_BYTES),
-        days=days,
-        now_s=now_s(),
-        every=every,
-        keep=keep,
-        start_s=start_s,
-        population=population,
-    )
-    return sign_study(terms, key)
+    definition = StudyDefinition(study) if isinstance(study, Study) else study
+    return sign_study(definition.terms(nonce(_NONCE_BYTES), now_s(), population), key)
 
 
 def tagged_population(
@@ -88,45 +125,3 @@ def tagged_population(
     """Return the devices of some tags, with a new salt; None, all devices, without a tag."""
     wanted = tuple(tags)
     return TaggedPopulation.of(wanted, random_bytes(SALT_BYTES)) if wanted else None
-
-
-def terms_of_submission(
-    study: Study,
-    nonce: bytes,
-    *,
-    days: int,
-    now_s: int,
-    every: Every | None,
-    keep: Keep = UNLIMITED,
-    start_s: int = 0,
-    population: TaggedPopulation | None = None,
-) -> StudyTerms:
-    """Return what `sign_submission` signs; arguments and errors are its own.
-
-    Signed with the fields that may be asked about are the names of their columns, for results.
-    """
-    if days < 1:
-        raise InvalidParameter(f"days: expected 1 or more, got {days}")
-    if study.design is not best_for:
-        raise InvalidParameter(
-            "study: expected the usual choice of randomizers, found a design of its own, which an"
-            " aggregator does not have"
-        )
-    begin_s = max(now_s, start_s)
-    repeat = None if every is None else every.from_day(begin_s // _DAY_S)
-    end_s = begin_s + days * _DAY_S
-    if repeat is not None:
-        end_s = repeat.indices.stop * repeat.every_days * _DAY_S
-    terms = study.terms(nonce=nonce, expires_unix_s=end_s, repeat=repeat)
-    entry = find(study.learner.name)
-    spelled = {
-        **entry.spell(study.learner, study.schema),
-        **keep.parameters,
-        **signed_parameters(population),
-    }
-    if start_s > now_s:
-        spelled[START] = str(start_s)
-    parameters = tuple(sorted(spelled.items()))
-    return replace(
-        terms, schema=study.schema, parameters=parameters, distribution=entry.distribution
-    )

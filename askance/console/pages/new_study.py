@@ -205,15 +205,7 @@ async def _submitted(visit: Visit) -> StudyHandle:
             " in the list of studies, or soon will be; plan again for another study"
         )
     try:
-        return await visit.call(
-            visit.link.aggregator.submit,
-            definition.study,
-            days=definition.days,
-            every=definition.every,
-            keep=definition.keep,
-            start_s=definition.start_s,
-            tags=definition.tags,
-        )
+        return await visit.call(visit.link.aggregator.submit_definition, definition)
     except (PlanRefused, InvalidParameter, CallRefused) as error:
         if not isinstance(error, CallRefused) or error.reason in _CERTAIN:
             visit.session.withdraw_submission(once)

@@ -203,7 +203,7 @@ def test_there_may_be_no_file(tmp_path: Path) -> None:
 def test_the_examples_can_be_submitted(name: str) -> None:
     definition = read_definition(EXAMPLES / f"{name}.toml")
     key = Ed25519PrivateKey.generate()
-    signed = sign_submission(definition.study, key, days=definition.days)
+    signed = sign_submission(definition, key)
     assert signed.public_key == key.public_key().public_bytes_raw()
 
 
@@ -213,7 +213,7 @@ def test_a_study_that_repeats_signs_its_epochs(file: Path) -> None:
     assert definition.every == Every(7, 12)
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
     now_s = 20_456 * 86_400 + 5  # the third day of an epoch
-    signed = sign_submission(definition.study, key, every=definition.every, now_s=lambda: now_s)
+    signed = sign_submission(definition, key, now_s=lambda: now_s)
     terms = decode_study(signed.study)
     assert terms.repeat == Repeat(7, 12, 20_456 // 7)
     assert terms.expires_unix_s == (20_456 // 7 + 12) * 7 * 86_400

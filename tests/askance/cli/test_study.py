@@ -366,10 +366,7 @@ def test_options_define_the_study_that_a_file_defines(tmp_path: Path) -> None:
     written = ask.study_from_toml(tmp_path / "same.toml")
     assert made.days == written.days == 3
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
-    signed = [
-        sign_submission(one.study, key, days=one.days, now_s=lambda: 0, nonce=bytes)
-        for one in (made, written)
-    ]
+    signed = [sign_submission(one, key, now_s=lambda: 0, nonce=bytes) for one in (made, written)]
     assert signed[0] == signed[1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from askance_aggregator.analyst.submission import Every, sign_submission
+from askance_aggregator.analyst.submission import Every, StudyDefinition, sign_submission
 from askance_aggregator.encoding import read_terms
 from askance_aggregator.learners import Learner, decision_tree, frequency, mean, ranges
 from askance_aggregator.learners.masked_parity import masked_parity
@@ -107,7 +107,10 @@ def add_run(
     nonce = sha256(f"{learner.name} {purpose}".encode()).digest()
     began_s = NOW_S if every is None else NOW_S - every.days * (every.epochs - 1) * _DAY_S
     signed = sign_submission(
-        study, key, now_s=lambda: began_s, nonce=lambda size: nonce[:size], every=every
+        StudyDefinition(study, every=every),
+        key,
+        now_s=lambda: began_s,
+        nonce=lambda size: nonce[:size],
     )
     digest, terms = digest_of(signed.study), read_terms(signed.study)
     epoch = 0 if terms.repeat is None else terms.repeat.first + place

@@ -116,19 +116,14 @@ class Intake:
         self._heard = tuple(np.zeros(cohort.size, np.bool_) for cohort in cohorts)
         self._places = tuple(self._cohort_places[cohort] for cohort in self._cohorts)
         self._accounts = tuple(accounts.of(group.cohort) for group in round_.groups)
-        self._open = sum(table.open for table in self._tables)
+        self.open = sum(table.open for table in self._tables)  # answers still missing
         self._groups = {group.digest: number for number, group in enumerate(round_.groups)}
         self._valid = tuple(_validity(group.randomizer) for group in round_.groups)
 
     @property
     def complete(self) -> bool:
         """True if every member of every group has answered or refused."""
-        return self._open == 0
-
-    @property
-    def open(self) -> int:
-        """Number of answers still missing."""
-        return self._open
+        return self.open == 0
 
     def owes_all(self, ordinal: int) -> bool:
         """Return whether this user is a member of every group and was not heard yet."""
@@ -220,7 +215,7 @@ class Intake:
             else:
                 table.write(new, outcome, reused=not charged)
             account.confirm(new, charged, report.spent_nano_nats)
-            self._open -= count_of(new)
+            self.open -= count_of(new)
             counted = counted + lacks
         self._heard[reports.cohort][where] = True
         return counted

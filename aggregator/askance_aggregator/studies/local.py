@@ -102,12 +102,12 @@ class LocalOracle:
         self._leaf_key = leaf_key
         self._watch = watch
         self._permutation = permutation_of(header.cohort_seed, header.population, users)
-        self._next = 0  # the first position of the permutation that no round has used
+        self.users_used = 0  # the first position of the permutation that no round has used
         self._tallies: list[tuple[Tally, ...]] = []
         self._batches = 0
         self._values = 0  # whose beta is spent so far; it is divided over the planned ones
-        self._queries = 0
-        self._saved = 0
+        self.queries = 0  # once per wave
+        self.users_saved = 0  # not asked, as earlier waves were enough
         self._bounds: list[AnswerBounds] = []
         self._recorded = self._open(header)
 
@@ -117,24 +117,9 @@ class LocalOracle:
         return tuple(self._tallies)
 
     @property
-    def queries(self) -> int:
-        """Number of questions asked, counted once per wave."""
-        return self._queries
-
-    @property
     def bounds(self) -> tuple[AnswerBounds, ...]:
         """Bounds of every answer."""
         return tuple(self._bounds)
-
-    @property
-    def users_saved(self) -> int:
-        """Number of users that were not asked because earlier waves were enough."""
-        return self._saved
-
-    @property
-    def users_used(self) -> int:
-        """Number of users that were asked."""
-        return self._next
 
     def answer(self, batch: Batch) -> Answers:
         """Answer each question in order, by one round or one round per wave.
@@ -146,7 +131,7 @@ class LocalOracle:
           TooFewRespondents: a group has fewer answers than the study asks for.
           NondeterminismError: the transcript holds another batch here.
         """
-        first = self._next
+        first = self.users_used
         try:
             planned, spent = self._planned(batch)
         except (InvalidParameter, PlanRefused) as error:  # plain, unless users were charged
@@ -159,7 +144,7 @@ class LocalOracle:
         waves = Waves(batch, planned, self._plan.beta_per_value * spent / batch.values)
         while not waves.done:
             self._ask(waves)
-        self._saved += planned.users - (self._next - first)
+        self.users_saved += planned.users - (self.users_used - first)
         answers = waves.answers(self._alpha)
         sure = Sure(self._terms.budget_nano_nats / NANO_NATS_PER_NAT, self._alpha)
         self._bounds += waves.bounds(self._batches - 1, answers, sure)
@@ -219,7 +204,7 @@ class LocalOracle:
 
     @property
     def _left(self) -> int:
-        return self._permutation.size - self._next
+        return self._permutation.size - self.users_used
 
     def _check_planned(self, batch: Batch, planned: RoundPlan, spent: int) -> None:
         """Stop the study before a batch that its plan or its signed terms do not cover."""
@@ -249,10 +234,10 @@ class LocalOracle:
         if not number:
             raise PlanRefused(f"round 1: {why}; no user was asked or charged")
         message = (
-            f"round {number + 1}: {why}; this round was not asked, the {self._next:,} users asked"
-            " before it stay charged"
+            f"round {number + 1}: {why}; this round was not asked, the {self.users_used:,} users"
+            " asked before it stay charged"
         )
-        stopped = Stopped(number, self._next, message)
+        stopped = Stopped(number, self.users_used, message)
         recorded = self._recorded.stopped.get(number)
         if recorded is None:
             self._transcript.append(stopped)
@@ -273,7 +258,7 @@ class LocalOracle:
             _same(questions, asked, self._terms.schema)
         closed = self._close(number, asked, self._recorded.closed.get(number))
         self._tallies.append(closed.tallies)
-        self._queries += len(questions)
+        self.queries += len(questions)
         self._check_respondents(number, closed)
         requests = [decode_request(group.payload, self._terms.schema) for group in asked.groups]
         places = [group.question for group in asked.groups]
@@ -283,7 +268,7 @@ class LocalOracle:
     def _record(self, number: int, questions: Sequence[Question], round_plan: RoundPlan) -> Asked:
         """Allocate users to a wave and make it durable before a request is sent."""
         starts: dict[int, int] = {}
-        cursor = self._next
+        cursor = self.users_used
         groups = []
         for index, group in enumerate(round_plan.groups):
             if group.cohort not in starts:
@@ -314,7 +299,7 @@ class LocalOracle:
         round_ = recorded_round(self._study, self._header, asked, self._permutation, self._leaf_key)
         for group in round_.groups:
             self._accounts.reserve(group.cohort, group.nano_nats)
-        self._next = max(self._next, *(group.stop for group in asked.groups))
+        self.users_used = max(self.users_used, *(group.stop for group in asked.groups))
         if closed is not None:
             self._fleet.recall(round_, self._accounts)
             return closed

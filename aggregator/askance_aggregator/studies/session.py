@@ -94,12 +94,12 @@ class Session(Generic[T]):
             raise InvalidParameter(f"epoch: expected one that the study signs, got {epoch}")
         self._learner = learner
         self._fleet = fleet
-        self._transcript = Transcript(log)
+        self.transcript = Transcript(log)
         self._header = Header(
             digest_of(study.study),
             learner.name,
             learner.version,
-            _population(self._transcript, fleet) if users is None else len(users),
+            _population(self.transcript, fleet) if users is None else len(users),
             cohort_seed,
             self._terms.conduct.beta,
             self._terms.conduct.confidence,
@@ -110,22 +110,12 @@ class Session(Generic[T]):
         self._design = design
         self._watch = watch
         self._users = users
-        self._accounts = self._new_accounts()
-
-    @property
-    def transcript(self) -> Transcript:
-        """Transcript so far."""
-        return self._transcript
+        self.accounts = self._new_accounts()
 
     @property
     def population(self) -> int:
         """Number of the study's users."""
         return self._header.population
-
-    @property
-    def accounts(self) -> Accounts:
-        """The users' accounts for this study."""
-        return self._accounts
 
     def plan(self) -> StudyPlan:
         """Return the plan for this fleet; send no request."""
@@ -163,9 +153,9 @@ class Session(Generic[T]):
             reused=sum(tally.reused for tally in tallies),
             users_used=oracle.users_used,
             users_saved=oracle.users_saved,
-            spending=self._accounts.spending(),
-            reconciled=self._accounts.reconciled(),
-            transcript=self._transcript.digest,
+            spending=self.accounts.spending(),
+            reconciled=self.accounts.reconciled(),
+            transcript=self.transcript.digest,
             tallies=oracle.tallies,
             bounds=oracle.bounds,
         )
@@ -177,7 +167,7 @@ class Session(Generic[T]):
           PlanRefused: it cannot work with these users and this budget; no user was asked.
           NondeterminismError: the same plan was feasible when the recorded rounds were asked.
         """
-        begun = any(isinstance(event, Asked) for event in self._transcript.recorded)
+        begun = any(isinstance(event, Asked) for event in self.transcript.recorded)
         try:
             study_plan = self.plan()
         except PlanRefused as error:
@@ -185,13 +175,13 @@ class Session(Generic[T]):
         if not study_plan.feasible:
             refused = PlanRefused(study_plan.reason or "the plan is not feasible")
             raise _replanned(refused) if begun else refused
-        self._accounts = self._new_accounts()
+        self.accounts = self._new_accounts()
         return LocalOracle(
             study=self._study,
             study_plan=study_plan,
             fleet=self._fleet,
-            transcript=self._transcript,
-            accounts=self._accounts,
+            transcript=self.transcript,
+            accounts=self.accounts,
             header=self._header,
             design=self._design,
             leaf_key=self._leaf_key,

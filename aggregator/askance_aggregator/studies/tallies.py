@@ -129,12 +129,7 @@ class SymbolTable:
         self._again = np.zeros(members, np.bool_)  # answered before, as the device says
         self._refusals: dict[Reason, int] = {}
         self._settled = np.zeros(members, np.bool_)
-        self._open = members
-
-    @property
-    def open(self) -> int:
-        """Number of members that have neither answered nor refused."""
-        return self._open
+        self.open = members  # that have neither answered nor refused
 
     def settled(self, index: int) -> bool:
         """Return whether this member's answer or refusal has been entered."""
@@ -164,7 +159,7 @@ class SymbolTable:
 
     def _settle(self, where: Where) -> None:
         self._settled[where] = True
-        self._open -= count_of(where)
+        self.open -= count_of(where)
 
     def answers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the users who answered, and those of them who had before; both sorted."""

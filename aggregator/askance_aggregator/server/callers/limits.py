@@ -85,7 +85,7 @@ class CallsAtWork:
         self._unknown = 0
         self._totals: Counter[CallKind] = Counter()
         self._shares: Counter[tuple[bytes | str, CallKind]] = Counter()
-        self._unread = 0
+        self.unread_bytes = 0  # that were written and have not left
         self._unread_of: Counter[bytes | str] = Counter()
 
     def change(self, limits: CallerLimits) -> None:
@@ -96,11 +96,6 @@ class CallsAtWork:
     def calls(self) -> int:
         """Number of calls at work, of known callers."""
         return self._totals[CallKind.CALL]
-
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes that were written and have not left."""
-        return self._unread
 
     @property
     def remembered(self) -> int:
@@ -145,19 +140,19 @@ class CallsAtWork:
         limits, held = self._limits, self._unread_of[who]
         if held and (
             held + size > limits.unread_bytes_per_caller
-            or self._unread + size > limits.unread_bytes
+            or self.unread_bytes + size > limits.unread_bytes
         ):
             raise CallRefused(
                 "unread-answers",
                 f"expected the caller to read its other answers first, got {held} bytes unread"
                 " (limits.unread_bytes_per_caller)",
             )
-        self._unread += size
+        self.unread_bytes += size
         self._unread_of[who] += size
         try:
             yield
         finally:
-            self._unread -= size
+            self.unread_bytes -= size
             _subtract(self._unread_of, who, size)
 
     def _check(self, who: bytes | str, kind: CallKind) -> None:

@@ -95,12 +95,7 @@ class Hub:
         self._acknowledging: list[Connection] = []
         self._deliveries = Deliveries(store, executor, observer, self._requests, self._phases)
         self._ending: set[asyncio.Future[None]] = set()
-        self._stopped = False
-
-    @property
-    def stopped(self) -> bool:
-        """True if the hub has stopped asking; may be read from any thread."""
-        return self._stopped
+        self.stopped = False  # may be read from any thread
 
     @property
     def connected(self) -> int:
@@ -232,7 +227,7 @@ class Hub:
                 timer.start()
             self._look_again(opened)
             await opened.closed()
-            if self._stopped:
+            if self.stopped:
                 raise _stopped()
             if opened.doubtful:  # a stored report is counted, or its study would lie
                 await self._stored.enter_all(opened)
@@ -269,7 +264,7 @@ class Hub:
         Its users are asked what is recorded, and the replica that drives it counts what is stored.
         A round that is followed or driven already is left as it is.
         """
-        if not self._stopped and round_.study_digest not in self._driven:
+        if not self.stopped and round_.study_digest not in self._driven:
             self._followed.follow(round_, accounts, self._stored.hint, age_s)
 
     def followed(self, study_digest: bytes) -> RoundNumber | None:
@@ -295,7 +290,7 @@ class Hub:
 
     async def _ask_followed(self, opened: OpenRound, age_s: int) -> None:
         """Ask a round of another replica until it is complete or left."""
-        if self._stopped:
+        if self.stopped:
             return
         self._phases.on(opened.study_digest, PhaseEvent.PREPARE)
         self._register(opened, age_s)
@@ -330,7 +325,7 @@ class Hub:
         self._observer.round_opened()
 
     def _check_may_open(self, opened: OpenRound) -> None:
-        if self._stopped:
+        if self.stopped:
             raise _stopped()
         phase = self._phases.of(opened.study_digest)
         if phase is StudyPhase.CANCELLED:
@@ -443,12 +438,12 @@ class Hub:
         return await self._deliveries.deliver_messages(messages)
 
     def _check_running(self) -> None:
-        if self._stopped:  # rounds that wait for another process take no reports, and are not over
+        if self.stopped:  # rounds that wait for another process take no reports, and are not over
             raise StoreError("reports: expected a running service, found a stopped one")
 
     async def stop(self) -> None:
         """Commit the reports that have arrived, and release devices and callers that wait."""
-        self._stopped = True
+        self.stopped = True
         for opened in tuple(self._rounds.values()):
             opened.close()
         for connection in self._distinct():

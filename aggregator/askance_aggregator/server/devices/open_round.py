@@ -54,7 +54,7 @@ class OpenRound:
         self._round = round_
         self._intake = Intake(round_, accounts)
         self._study_part = encode_response(Response(studies=(round_.study,)))
-        self._parts = {
+        self.requests = {
             group.digest: encode_response(Response(requests=(group.payload,)))
             for group in round_.groups
         }
@@ -71,14 +71,9 @@ class OpenRound:
         self._end_if_complete()
 
     @property
-    def requests(self) -> Iterable[bytes]:
-        """The digests of its requests."""
-        return self._parts
-
-    @property
     def parts(self) -> frozenset[bytes]:
         """The parts of responses that ask them."""
-        return frozenset((*self._parts.values(), *self._all_parts))
+        return frozenset((*self.requests.values(), *self._all_parts))
 
     @property
     def outstanding(self) -> int:
@@ -135,7 +130,7 @@ class OpenRound:
         if self.on_answered is not None and ordinal not in self._asked:
             self._asked.add(ordinal)
             new = self._intake.owes_all(ordinal)
-            self._awaited += len(self._parts) if new else len(self._intake.owes(ordinal))
+            self._awaited += len(self.requests) if new else len(self._intake.owes(ordinal))
 
     def expect(self) -> None:
         """Let `closed` wait for a commit: what is acknowledged as accepted is counted."""
@@ -219,7 +214,7 @@ class OpenRound:
         if self._all_parts and self._intake.owes_all(ordinal):
             parts = list(self._all_parts)
         else:
-            parts = [self._parts[group.digest] for group in self._intake.owes(ordinal)]
+            parts = [self.requests[group.digest] for group in self._intake.owes(ordinal)]
         if parts and self.study_digest not in known_studies:
             parts.insert(0, self._study_part)
         return parts
@@ -260,7 +255,7 @@ class OpenRound:
         """Return all requests as one part of a response; none if they may need several."""
         # A check-in is answered with one response: a part that never fits beside the rest of it
         # would never be sent.
-        joined = b"".join(self._parts.values())
+        joined = b"".join(self.requests.values())
         if not 0 < len(joined) <= MAX_RESPONSE_BYTES - _ROOM:
             return ()
         requests, entries = count_contents(joined)

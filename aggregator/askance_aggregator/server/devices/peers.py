@@ -58,17 +58,12 @@ class Peers:
 
     def __init__(self, limits: PeerLimits) -> None:
         self._limits = limits
-        self._calls = 0
+        self.calls = 0  # at work
         self._by_address: Counter[str] = Counter()
 
     def change(self, limits: PeerLimits) -> None:
         """Keep other limits from now on; calls at work go on."""
         self._limits = limits
-
-    @property
-    def calls(self) -> int:
-        """Number of calls at work."""
-        return self._calls
 
     @contextmanager
     def unproven(self, peer: str) -> Iterator[None]:
@@ -77,18 +72,18 @@ class Peers:
         Raises:
           Overloaded: a limit is reached; the call is not counted.
         """
-        if self._calls >= self._limits.calls:
+        if self.calls >= self._limits.calls:
             raise Overloaded("calls: expected fewer callers without a proven identity")
         group = self._group(peer)
         if self._by_address[group] >= self._limits.calls_per_address:
             raise Overloaded("calls: expected fewer calls from this address")
-        self._calls += 1
+        self.calls += 1
         if group:
             self._by_address[group] += 1
         try:
             yield
         finally:
-            self._calls -= 1
+            self.calls -= 1
             if group:
                 self._by_address[group] -= 1
                 if not self._by_address[group]:

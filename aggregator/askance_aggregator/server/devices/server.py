@@ -117,7 +117,7 @@ class AggregatorServer:
         self._parts = parts
         self._started: Future[None] = Future()
         self._stopping: asyncio.Event
-        self._loop: asyncio.AbstractEventLoop
+        self.loop: asyncio.AbstractEventLoop  # in which `hub` is called, and in no other thread
         self._thread = threading.Thread(target=self._run, name="askance-service", daemon=True)
         self._thread.start()
         self._started.result()
@@ -151,19 +151,9 @@ class AggregatorServer:
         return f"{self.host}:{self.port}"
 
     @property
-    def hub(self) -> Hub:
-        """Hub in the service's event loop; not to be called from another thread."""
-        return self._hub
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The service's event loop."""
-        return self._loop
-
-    @property
     def fleet(self) -> ServiceFleet:
         """The devices, for a session in another thread."""
-        return ServiceFleet(self._hub, self._store, self._loop)
+        return ServiceFleet(self.hub, self._store, self.loop)
 
     @property
     def valve_pid(self) -> int:
@@ -186,15 +176,15 @@ class AggregatorServer:
 
         Settings of the connections themselves (`Settings.server_options`) stay as they are.
         """
-        self._loop.call_soon_threadsafe(self._servicer.change, settings)
-        self._loop.call_soon_threadsafe(self._peers.change, settings.unproven)
+        self.loop.call_soon_threadsafe(self._servicer.change, settings)
+        self.loop.call_soon_threadsafe(self._peers.change, settings.unproven)
         if self._guard is not None:
             self._guard.trust(settings.unproven.trusted)
 
     def stop(self) -> None:
         """End every call, commit the reports that have arrived, and return within bounded time."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
+            self.loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(self._settings.stop_grace_s + _STOP_MARGIN_S)
 
     def __enter__(self) -> Self:
@@ -285,23 +275,23 @@ class AggregatorServer:
                 self._started.set_exception(error)
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         # Two threads: a lookup need not queue behind a commit in Python, only at the store's lock.
         with ThreadPoolExecutor(2, thread_name_prefix="askance-store") as executor:
             parts = self._parts
-            self._hub = Hub(
+            self.hub = Hub(
                 self._store, executor, parts.observer, clock=parts.clock, sleep=parts.sleep
             )
             peers = self._peers = Peers(self._settings.unproven)
             guard = self._guard = self._made_guard()
             standings = Standings(
-                self._store, executor, parts.now_s, lambda: self._hub.connected_users
+                self._store, executor, parts.now_s, lambda: self.hub.connected_users
             )
             await standings.load()
             admission = Admission(self._store, executor, peers, standings)
             servicer = self._servicer = DevicesServicer(
-                self._hub,
+                self.hub,
                 admission,
                 self._settings,
                 parts.jitter,
@@ -312,7 +302,7 @@ class AggregatorServer:
             )
             servers = await self._listen(servicer)
             if guard is not None:
-                await self._loop.run_in_executor(executor, self._passages.start)
+                await self.loop.run_in_executor(executor, self._passages.start)
                 guard.watch(self._passages)
             self._started.set_result(None)
             beside = [
@@ -323,13 +313,13 @@ class AggregatorServer:
             for task in beside:
                 task.cancel()
             if guard is not None:
-                await self._loop.run_in_executor(executor, guard.stop)
+                await self.loop.run_in_executor(executor, guard.stop)
                 self._passages.refuse()
             # Together: while what has arrived is committed, no new call is taken.
             grace_s = self._settings.stop_grace_s
-            await asyncio.gather(self._hub.stop(), *(one.stop(grace_s) for one in servers))
+            await asyncio.gather(self.hub.stop(), *(one.stop(grace_s) for one in servers))
             if guard is not None:
-                await self._loop.run_in_executor(executor, self._passages.stop)
+                await self.loop.run_in_executor(executor, self._passages.stop)
 
 
 def _bind(server: aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> int:

@@ -104,11 +104,6 @@ class OuterProcess:
         """The number of the process that runs now, or ran last."""
         return self._process.pid
 
-    @property
-    def heard_s(self) -> float:
-        """The time at which the process has last said that its event loop runs."""
-        return self._heard_s
-
     def change(self, settings: OuterSettings) -> None:
         """Let the process have other settings from now on."""
         with self._lock:
@@ -163,7 +158,7 @@ class OuterProcess:
             if not line:
                 code = process.wait()
                 raise StoreError(f"outer process: expected it to start, got exit code {code}")
-            self._heard_s = self._clock()
+            self.heard_s = self._clock()
             self._ended = threading.Event()
             threading.Thread(
                 target=self._listen, args=(process, self._ended), name="outer-alive", daemon=True
@@ -179,7 +174,7 @@ class OuterProcess:
         assert process.stdout is not None
         with process.stdout:
             for _ in process.stdout:
-                self._heard_s = self._clock()
+                self.heard_s = self._clock()
         ended.set()
 
     def _send(self, process: subprocess.Popen[bytes], settings: OuterSettings) -> None:
@@ -207,7 +202,7 @@ class OuterProcess:
     def _wait(self) -> int:
         """Wait until the process ends, by itself or because it is silent; return its exit code."""
         while not self._ended.wait(_LOOK_EVERY_S):
-            if self._clock() - self._heard_s > _SILENT_S:
+            if self._clock() - self.heard_s > _SILENT_S:
                 _LOG.error("the outer process does not answer, and is ended")
                 self._process.kill()
                 break

@@ -55,7 +55,7 @@ class PrometheusObserver(Observer):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
+        self.registry = registry
         self._streams = _gauge(registry, "streams", "Open streams of devices and gateways.")
         self._connected = _gauge(registry, "connected", "Devices that are connected.")
         self._rounds_begun = _counter(registry, "rounds", "Rounds that began to be asked.")
@@ -108,11 +108,6 @@ class PrometheusObserver(Observer):
             "How much later than due the event loop came to a task.",
         )
 
-    @property
-    def registry(self) -> CollectorRegistry:
-        """Registry in which the metrics are collected."""
-        return self._registry
-
     def population(self, count: Callable[[], int]) -> None:
         """Show how many devices are enrolled, asked anew each time the page is read."""
         what = "Devices enrolled, revoked ones included and forgotten ones not."
@@ -127,16 +122,16 @@ class PrometheusObserver(Observer):
 
         Other replicas submit and end studies too.
         """
-        self._registry.register(_Stored[Mapping[StudyState, int]](count, {}, _of_studies))
+        self.registry.register(_Stored[Mapping[StudyState, int]](count, {}, _of_studies))
 
     def webhooks(self, figures: Callable[[], Sequence[WebhookFigures]]) -> None:
         """Show the queue of each webhook, asked anew each time the page is read."""
-        self._registry.register(_Stored[Sequence[WebhookFigures]](figures, (), _of_webhooks))
+        self.registry.register(_Stored[Sequence[WebhookFigures]](figures, (), _of_webhooks))
 
     def memory_limit(self, size_bytes: int) -> None:
         """Show the memory that the process may use."""
         what = "Bytes that the process may use: its control group's, or the machine's."
-        _gauge(self._registry, "memory_limit_bytes", what).set(size_bytes)
+        _gauge(self.registry, "memory_limit_bytes", what).set(size_bytes)
 
     def store_size(self, size_bytes: Callable[[], int]) -> None:
         """Show the store's size, read each time the page is."""
@@ -146,15 +141,15 @@ class PrometheusObserver(Observer):
         """Show the end of the server's certificate, asked anew each time the page is read."""
         what = "End of the server's certificate, in seconds since 1970, UTC."
         name = "certificate_expires_timestamp_seconds"
-        _gauge(self._registry, name, what).set_function(expires_unix_s)
+        _gauge(self.registry, name, what).set_function(expires_unix_s)
 
     def rounds(self, rounds: Callable[[], Sequence[RoundProgress]]) -> None:
         """Show the open rounds, read each time the page is."""
-        self._registry.register(_Stored[Sequence[RoundProgress]](rounds, (), _of_rounds))
+        self.registry.register(_Stored[Sequence[RoundProgress]](rounds, (), _of_rounds))
 
     def _show_stored(self, name: str, what: str, read: Callable[[], int]) -> None:
         """Show a fact of the store."""
-        gauge = Gauge(f"askance_{name}", f"{what} {_OF_STORE}", registry=self._registry)
+        gauge = Gauge(f"askance_{name}", f"{what} {_OF_STORE}", registry=self.registry)
         gauge.set_function(_last_known(read))
 
     def silence(
@@ -163,7 +158,7 @@ class PrometheusObserver(Observer):
         rounds: Callable[[], Sequence[RoundAnswers]],
     ) -> None:
         """Show devices by their last call, and by what they owe to open rounds, by tag."""
-        self._registry.register(
+        self.registry.register(
             _Stored[SilentDevices](lambda: (seen(), rounds()), ((), ()), _of_silence)
         )
 

@@ -95,7 +95,7 @@ class StudyManager:
     ) -> None:
         self._store = store
         self._fleet = fleet
-        self._analysts = analysts
+        self.analysts = analysts
         self._limits = limits or submissions.SubmissionLimits()
         self._now_s = now_s
         self._observer = observer
@@ -117,11 +117,6 @@ class StudyManager:
         )
 
     @property
-    def analysts(self) -> frozenset[bytes]:
-        """Keys whose studies are accepted."""
-        return self._analysts
-
-    @property
     def audit(self) -> AuditLog:
         """Audit log of the store."""
         return self._store.audit
@@ -134,7 +129,7 @@ class StudyManager:
     def change(self, analysts: frozenset[bytes], limits: submissions.SubmissionLimits) -> None:
         """Accept other analysts' studies, within other limits, from now on; open ones go on."""
         with self._lock:
-            self._analysts, self._limits = analysts, limits
+            self.analysts, self._limits = analysts, limits
 
     def resume(self) -> int:
         """Go on with every open study that no other replica drives; once, at the start.
@@ -167,7 +162,7 @@ class StudyManager:
           SubmissionRefused: it is not permitted, or cannot work; no user was asked.
           StoreError: it could not be made durable.
         """
-        submission = submissions.understand(signed, self._analysts, population)
+        submission = submissions.understand(signed, self.analysts, population)
         if self._known(submission):
             self._begin_if_let_go(submission)
             return submission.digest
@@ -189,7 +184,7 @@ class StudyManager:
 
         The signature is not looked at, and may be empty.
         """
-        submission = submissions.understand_unsigned(signed, self._analysts, population)
+        submission = submissions.understand_unsigned(signed, self.analysts, population)
         planned = self._checked(submission)
         submissions.check_room(
             submission, self._limits, planned.users_needed, self._store, self._now_s()
@@ -454,7 +449,7 @@ class StudyManager:
             return
         try:
             population = self._store.register.population(digest)
-            submission = submissions.understand(signed, self._analysts, population)
+            submission = submissions.understand(signed, self.analysts, population)
         except SubmissionRefused as error:
             extra = {"study": digest.hex()[:16], "reason": error.reason}
             _LOGGER.warning("a study cannot go on", extra=extra)

@@ -110,29 +110,14 @@ class Run:
         self._woken = threading.Event()  # from the wait for an epoch
         self._decided = threading.Event()  # an approver may have
         self._awaited: epochs.EpochClock | None = None
-        self._unapproved = False  # while it waits for an approver
-        self._unknown: Approval | None = None  # by one who is unknown here, while it waits
+        self.unapproved = False  # while it waits for an approver; may be read from any thread
+        self.unknown_approval: Approval | None = None  # by one who is unknown here, while it waits
         self._start_s = 0  # of a study that waits for its start
-        self._conclusion: Conclusion | None = None
+        self.conclusion: Conclusion | None = None  # once durable
         self._failures = 0  # of the store, since the last epoch that ended
         self._thread = threading.Thread(
             target=self._run, name=f"askance-study-{submission.digest.hex()[:8]}", daemon=True
         )
-
-    @property
-    def conclusion(self) -> Conclusion | None:
-        """Durable conclusion of the study; None while it is open."""
-        return self._conclusion
-
-    @property
-    def unapproved(self) -> bool:
-        """True while it waits for an approver; may be read from any thread."""
-        return self._unapproved
-
-    @property
-    def unknown_approval(self) -> Approval | None:
-        """Approval by an approver unknown to this process, which it has read and waits with."""
-        return self._unknown
 
     @property
     def waiting(self) -> bool:
@@ -140,7 +125,7 @@ class Run:
         if self._cancelled.is_set():
             return False
         now_s = self._now_s()
-        if self._unapproved and self.submission.terms.expires_unix_s > now_s:
+        if self.unapproved and self.submission.terms.expires_unix_s > now_s:
             return True
         if self._start_s > now_s:
             return True
@@ -161,7 +146,7 @@ class Run:
 
     def look_again(self) -> None:
         """Read at once what an approver has decided."""
-        self._unapproved = False
+        self.unapproved = False
         self._decided.set()
 
     @property
@@ -230,7 +215,7 @@ class Run:
                     self._service.suspend(self.submission.digest)
                 self._stopping.wait(_DISK_S)
                 continue
-            self._conclusion = found
+            self.conclusion = found
             _LOGGER.info("a study has ended", extra={**study, "reason": found.reason})
             return
 
@@ -277,10 +262,10 @@ class Run:
                     raise ServiceStopped("study: expected a running service, got a stopped one")
                 if self.submission.terms.expires_unix_s <= self._now_s():
                     return False
-                self._unknown, self._unapproved = approval, True
+                self.unknown_approval, self.unapproved = approval, True
                 self._decided.wait(self._look_s)
         finally:
-            self._unapproved, self._unknown = False, None
+            self.unapproved, self.unknown_approval = False, None
         return True
 
     def _standing(self, approval: Approval) -> approvals.ApprovalStanding:

@@ -8,6 +8,7 @@ from typing import Annotated
 from askance_aggregator.declarations import Key, KeyGroup
 from askance_aggregator.server.devices.connection_guard import ConnectionLimits
 from askance_aggregator.server.devices.peers import PeerLimits
+from askance_aggregator.server.outer.pass_through import server_options
 from askance_client.errors import InvalidParameter
 from askance_client.service.exchange import (
     MAX_CHECK_IN_BYTES,
@@ -15,16 +16,9 @@ from askance_client.service.exchange import (
     STREAMS_PER_CONNECTION,
 )
 
-# A device behind a NAT pings once a minute; twice as often is still no abuse.
-_MIN_PING_MS = 30_000
-# The hub keeps its own messages to devices far below; a result of 2^20 cells is some 112 MB.
-_MAX_SEND_BYTES = 160 * 1024 * 1024
-_KEEPALIVE_MS = 60_000
-_KEEPALIVE_TIMEOUT_MS = 20_000
 # gRPC resets streams at random as a connection nears its limit, and counts streams that have ended
 # until their handlers have: what clients keep to is half of it.
 _CONNECTION_STREAMS = 2 * STREAMS_PER_CONNECTION
-_FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +106,15 @@ class Settings:
             streams, message_bytes = self.guard.streams, MAX_CHECK_IN_BYTES
             settled_s = self.settled_s
         return [
+            *server_options(
+                *(self.handshake_s, self.idle_s, self.age_s),
+                settled_s=settled_s,
+                streams=streams,
+                request_bytes=message_bytes,
+            ),
             ("grpc.server.max_pending_requests", self.max_pending),
             ("grpc.server.max_pending_requests_hard_limit", self.max_pending),
-            ("grpc.max_receive_message_length", message_bytes),
-            ("grpc.max_send_message_length", _MAX_SEND_BYTES),
-            ("grpc.max_concurrent_streams", streams),
-            # Or gRPC resets calls by chance as a connection comes near that number.
-            ("grpc.http.overload_protection", 0),
             ("grpc.max_allowed_incoming_connections", self.max_connections),
-            ("grpc.server_handshake_timeout_ms", _ms(self.handshake_s)),
-            # gRPC's own limit on a header list (16 kB) binds a peer that has acknowledged it.
-            ("grpc.http2.settings_timeout", _ms(settled_s)),
-            ("grpc.max_connection_idle_ms", _ms(self.idle_s)),
-            ("grpc.max_connection_age_ms", _ms(self.age_s)),
-            ("grpc.max_connection_age_grace_ms", _FOREVER_MS),
-            # Windows grow with a connection's bandwidth otherwise, for unread messages as well.
-            ("grpc.http2.bdp_probe", 0),
-            ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
-            ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
             ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.http2.min_ping_interval_without_data_ms", _MIN_PING_MS),
             ("grpc.so_reuseport", 0),  # a port in use is an error, not a second service on it
         ]
-
-
-def _ms(seconds: float) -> int:
-    return min(_FOREVER_MS, max(1, round(1000 * seconds)))

@@ -11,7 +11,6 @@ import asyncio
 import ctypes
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -24,7 +23,7 @@ from pathlib import Path
 
 from grpc import aio
 
-from askance_aggregator.server.outer.child_process import limit_memory
+from askance_aggregator.server.outer.child_process import allow_descriptors, limit_memory
 from askance_aggregator.server.outer.listener import OuterListener
 from askance_aggregator.server.outer.pass_through import (
     PassThrough,
@@ -48,11 +47,7 @@ _LOG = logging.getLogger(__name__)
 def limit_process(settings: OuterSettings) -> None:
     """Limit this process: memory, descriptors, and its place when the system ends processes."""
     limit_memory(settings.memory_bytes)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 3 * settings.connections + _OTHER_DESCRIPTORS  # a pipe has two ends
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    allow_descriptors(3 * settings.connections + _OTHER_DESCRIPTORS)  # a pipe has two ends
 
 
 def limit_stacks() -> None:

@@ -23,6 +23,15 @@ def process_environment() -> dict[str, str]:
     return given | said | _ALLOCATION
 
 
+def allow_descriptors(wanted: int) -> int:
+    """Ask the system for so many descriptors, and return how many of them this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return allowed
+
+
 def limit_memory(size_bytes: int) -> None:
     """Limit this process's data, and let the system end it first when memory is short."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 _AGAIN_S = 1.0
 _MESSAGE_S = 20.0  # for the one message of a call
 CALL_S = 60.0  # of a call of a device
-_FOREVER_MS = 2**31 - 1
+_FOREVER_MS = 2**31 - 1  # how gRPC writes no limit
 ACCEPTED_KEY = "askance-protocol"
 """In the initial metadata of a call whose caller the aggregator knows."""
 _Health = health_pb2.HealthCheckResponse
@@ -254,21 +254,33 @@ def end_without_memory() -> None:
     os._exit(OUT_OF_MEMORY)
 
 
-def server_options(handshake_s: float, idle_s: float, age_s: float) -> Sequence[tuple[str, int]]:
-    """The options of the gRPC server behind the listener."""
+def server_options(
+    handshake_s: float,
+    idle_s: float,
+    age_s: float,
+    *,
+    settled_s: float | None = None,
+    streams: int = STREAMS,
+    request_bytes: int = MAX_REQUEST_BYTES,
+) -> list[tuple[str, int]]:
+    """The options of a gRPC server; by default of the one behind the listener."""
     return [
-        ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+        ("grpc.max_receive_message_length", request_bytes),
         ("grpc.max_send_message_length", MAX_ANSWER_BYTES),
-        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.max_concurrent_streams", streams),
+        # Or gRPC resets calls by chance as a connection comes near that number.
         ("grpc.http.overload_protection", 0),
         ("grpc.server_handshake_timeout_ms", _ms(handshake_s)),
-        ("grpc.http2.settings_timeout", _ms(handshake_s)),
+        # gRPC's own limit on a header list (16 kB) binds a peer that has acknowledged it.
+        ("grpc.http2.settings_timeout", _ms(handshake_s if settled_s is None else settled_s)),
         ("grpc.max_connection_idle_ms", _ms(idle_s)),
         ("grpc.max_connection_age_ms", _ms(age_s)),
         ("grpc.max_connection_age_grace_ms", _FOREVER_MS),
+        # Windows grow with a connection's bandwidth otherwise, for unread messages as well.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
+        # A device behind a NAT pings once a minute; twice as often is still no abuse.
         ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ]
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import signal
 import socket
 import struct
@@ -37,6 +36,7 @@ from typing import Any, Self, cast
 
 from askance_aggregator.server.loops import new_loop
 from askance_aggregator.server.outer.addresses import IpAddress, read_ip
+from askance_aggregator.server.outer.child_process import allow_descriptors
 
 COMMAND = struct.Struct("=BQQ")
 """Of the service: a kind, the number of a connection, and a value."""
@@ -534,11 +534,7 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # the service, which has them too, ends it
     listening, control, inner, text = sys.argv[1:]
     settings = ValveSettings.of_text(text)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * settings.connections + _OTHER_DESCRIPTORS
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    allow_descriptors(2 * settings.connections + _OTHER_DESCRIPTORS)
     here, there = (socket.socket(fileno=int(one)) for one in (listening, control))
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(serve(here, there, Path(inner), settings))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from askance_aggregator.server.outer.child_process import allow_descriptors
 from askance_aggregator.server.process.logs import logger
 
 CONNECTION_BYTES = 85_000
@@ -100,10 +100,7 @@ def allow_connections(connections: int, descriptors: int = 1) -> HeldConnections
     if within < held:
         held, limited_by = within, "memory"
     wanted = descriptors * held + OTHER_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    allowed = allow_descriptors(wanted)
     if allowed < wanted:
         held, limited_by = max(1, (allowed - OTHER_DESCRIPTORS) // descriptors), "descriptors"
     return HeldConnections(connections, held, limited_by)

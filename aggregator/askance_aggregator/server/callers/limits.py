@@ -17,9 +17,8 @@ would keep the stream, and its message, without a call that counts it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, cast
 
@@ -27,6 +26,7 @@ from askance_aggregator.analyst.calls import CallRefused
 from askance_aggregator.server.callers.callers import Caller
 from askance_aggregator.server.callers.roles import CallKind
 from askance_aggregator.server.devices.calls import Context
+from askance_aggregator.server.outer.held import Held
 from askance_client.errors import InvalidParameter
 
 
@@ -83,10 +83,8 @@ class CallsAtWork:
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._unknown = 0
-        self._totals: Counter[CallKind] = Counter()
-        self._shares: Counter[tuple[bytes | str, CallKind]] = Counter()
-        self.unread_bytes = 0  # that were written and have not left
-        self._unread_of: Counter[bytes | str] = Counter()
+        self._calls: dict[CallKind, Held[bytes | str]] = {kind: Held() for kind in CallKind}
+        self._unread: Held[bytes | str] = Held()  # bytes that were written and have not left
 
     def change(self, limits: CallerLimits) -> None:
         """Keep other limits from now on; calls at work go on."""
@@ -95,12 +93,17 @@ class CallsAtWork:
     @property
     def calls(self) -> int:
         """Number of calls at work, of known callers."""
-        return self._totals[CallKind.CALL]
+        return self._calls[CallKind.CALL].total
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that were written and have not left."""
+        return self._unread.total
 
     @property
     def remembered(self) -> int:
         """Number of entries that are kept about callers."""
-        return len(self._shares) + len(self._unread_of)
+        return len(self._unread) + sum(map(len, self._calls.values()))
 
     @contextmanager
     def unknown(self) -> Iterator[None]:
@@ -124,46 +127,36 @@ class CallsAtWork:
         kinds = dict.fromkeys((CallKind.CALL, kind))
         for one in kinds:
             self._check(who, one)
-        for one in kinds:
-            self._totals[one] += 1
-            self._shares[who, one] += 1
-        try:
-            yield cast(Context, _CountedContext(context, self, who))
-        finally:
+        with ExitStack() as counting:
             for one in kinds:
-                self._totals[one] -= 1
-                _subtract(self._shares, (who, one), 1)
+                counting.enter_context(self._calls[one].hold(who))
+            yield cast(Context, _CountedContext(context, self, who))
 
     @contextmanager
     def unread(self, who: bytes | str, size: int) -> Iterator[None]:
         """Count a message from its write until it has left."""
-        limits, held = self._limits, self._unread_of[who]
+        limits, held = self._limits, self._unread.of(who)
         if held and (
             held + size > limits.unread_bytes_per_caller
-            or self.unread_bytes + size > limits.unread_bytes
+            or self._unread.total + size > limits.unread_bytes
         ):
             raise CallRefused(
                 "unread-answers",
                 f"expected the caller to read its other answers first, got {held} bytes unread"
                 " (limits.unread_bytes_per_caller)",
             )
-        self.unread_bytes += size
-        self._unread_of[who] += size
-        try:
+        with self._unread.hold(who, size):
             yield
-        finally:
-            self.unread_bytes -= size
-            _subtract(self._unread_of, who, size)
 
     def _check(self, who: bytes | str, kind: CallKind) -> None:
         share, total = self._limits.share(kind), self._limits.total(kind)
-        if self._shares[who, kind] >= share:
+        if self._calls[kind].of(who) >= share:
             raise CallRefused(
                 "too-many-calls",
                 f"expected at most {share} {kind} of one caller at one time"
                 f" (limits.{kind}_per_caller)",
             )
-        if self._totals[kind] >= total:
+        if self._calls[kind].total >= total:
             raise CallRefused(
                 "too-many-calls",
                 f"expected at most {total} {kind} of all callers at one time (limits.{kind})",
@@ -185,10 +178,3 @@ class _CountedContext:
         """Write one message; see `CallsAtWork.unread`."""
         with self._calls.unread(self._who, len(message)):
             await self._context.write(message)
-
-
-def _subtract(counter: Counter[Any], key: object, number: int) -> None:
-    """Count down, and forget a key whose number is 0."""
-    counter[key] -= number
-    if not counter[key]:
-        del counter[key]

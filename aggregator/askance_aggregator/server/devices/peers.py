@@ -6,7 +6,6 @@ connections per address.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Annotated
 
 from askance_aggregator.declarations import Key
 from askance_aggregator.server.outer.addresses import Network, address_of, group_of
+from askance_aggregator.server.outer.held import Held
 from askance_client.errors import AskanceError, InvalidParameter
 
 
@@ -58,8 +58,7 @@ class Peers:
 
     def __init__(self, limits: PeerLimits) -> None:
         self._limits = limits
-        self.calls = 0  # at work
-        self._by_address: Counter[str] = Counter()
+        self.calls: Held[str] = Held()  # at work, by address; of "" are those without a limit
 
     def change(self, limits: PeerLimits) -> None:
         """Keep other limits from now on; calls at work go on."""
@@ -72,22 +71,13 @@ class Peers:
         Raises:
           Overloaded: a limit is reached; the call is not counted.
         """
-        if self.calls >= self._limits.calls:
+        if self.calls.total >= self._limits.calls:
             raise Overloaded("calls: expected fewer callers without a proven identity")
         group = self._group(peer)
-        if self._by_address[group] >= self._limits.calls_per_address:
+        if group and self.calls.of(group) >= self._limits.calls_per_address:
             raise Overloaded("calls: expected fewer calls from this address")
-        self.calls += 1
-        if group:
-            self._by_address[group] += 1
-        try:
+        with self.calls.hold(group):
             yield
-        finally:
-            self.calls -= 1
-            if group:
-                self._by_address[group] -= 1
-                if not self._by_address[group]:
-                    del self._by_address[group]
 
     def _group(self, peer: str) -> str:
         """Return the name under which a peer's calls are counted; "" if they are not limited."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,6 +48,7 @@ from askance_aggregator.server.devices.peers import Overloaded
 from askance_aggregator.server.devices.settings import Settings
 from askance_aggregator.server.devices.standings import LAST_WORDS, Revoked
 from askance_aggregator.server.outer.addresses import CONNECT_KEY
+from askance_aggregator.server.outer.held import Held
 from askance_aggregator.store import CertificateHolder, EnrolmentRefused
 from askance_aggregator.store.register import StandingChanges
 from askance_client.addresses import Address
@@ -125,11 +126,9 @@ class DevicesServicer:
         self._connect_every_ms = 0
         self._settings = settings
         self._jitter = jitter
-        self._streams = 0
-        self._streams_of: Counter[Hashable] = Counter()  # by device or gateway
+        self._streams: Held[Hashable] = Held()  # by device or gateway
         self._relay = Relay(hub, admission, settings)
-        self._check_ins = 0
-        self._check_ins_of: Counter[int] = Counter()  # by device
+        self._check_ins: Held[int] = Held()
         # Not gRPC's own limit on concurrent calls, which the asyncio server does not always keep.
         self._at_work = asyncio.Semaphore(settings.max_check_ins)
 
@@ -223,13 +222,11 @@ class DevicesServicer:
         """Serve CheckIn: reports in; acknowledgements and requests out."""
         began = time.perf_counter()
         ordinal, _ = await self._caller(context)
-        if self._check_ins >= 2 * self._settings.max_check_ins:
+        if self._check_ins.total >= 2 * self._settings.max_check_ins:
             raise Overloaded("expected fewer check-ins at one time")
-        if self._check_ins_of[ordinal] >= _CALLS_PER_DEVICE:
+        if self._check_ins.of(ordinal) >= _CALLS_PER_DEVICE:
             raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} check-ins per device")
-        self._check_ins += 1
-        self._check_ins_of[ordinal] += 1
-        try:
+        with self._check_ins.hold(ordinal):
             connect = await _accept(context)
             message = decode_check_in(
                 await calls.read_message(context, self._settings.first_message_s)
@@ -237,11 +234,6 @@ class DevicesServicer:
             self._standings.check_device(ordinal)
             async with self._at_work:
                 response = await self._answer(ordinal, message, connect=connect)
-        finally:
-            self._check_ins -= 1
-            self._check_ins_of[ordinal] -= 1
-            if not self._check_ins_of[ordinal]:
-                del self._check_ins_of[ordinal]
         await context.write(response)
         self._observer.checked_in(time.perf_counter() - began)
 
@@ -274,21 +266,16 @@ class DevicesServicer:
     @contextmanager
     def _stream(self, caller: Hashable) -> Iterator[None]:
         """Count a stream for the length of a block."""
-        if self._streams >= self._settings.max_streams:
+        if self._streams.total >= self._settings.max_streams:
             raise Overloaded(f"expected at most {self._settings.max_streams} streams")
-        if self._streams_of[caller] >= _CALLS_PER_DEVICE:
+        if self._streams.of(caller) >= _CALLS_PER_DEVICE:
             raise Overloaded(f"expected at most {_CALLS_PER_DEVICE} streams per device or gateway")
-        self._streams += 1
-        self._streams_of[caller] += 1
-        self._observer.stream_opened()
-        try:
-            yield
-        finally:
-            self._streams -= 1
-            self._streams_of[caller] -= 1
-            if not self._streams_of[caller]:
-                del self._streams_of[caller]
-            self._observer.stream_closed()
+        with self._streams.hold(caller):
+            self._observer.stream_opened()
+            try:
+                yield
+            finally:
+                self._observer.stream_closed()
 
     async def _caller(self, context: calls.Context) -> tuple[int, Proof]:
         """Return the ordinal of the device that calls, and its proof for later messages."""

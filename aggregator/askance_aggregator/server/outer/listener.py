@@ -10,7 +10,6 @@ import socket
 import ssl
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -32,6 +31,7 @@ from askance_aggregator.server.outer.connect_calls import (
     RefusedAddresses,
     is_connect,
 )
+from askance_aggregator.server.outer.held import Held
 from askance_aggregator.server.outer.pass_through import (
     CERTIFY,
     ENROL,
@@ -68,8 +68,7 @@ class OuterListener:
         self._grpc_socket = grpc_socket
         self._settings = settings
         self._tls = tls_context(settings)
-        self._connections = 0
-        self._of_group: Counter[str] = Counter()
+        self._connections: Held[str] = Held()  # by the name under which an address is limited
         self._addresses: dict[str, str] = {}  # of the callers behind connections to gRPC
         self._numbers = iter(range(1 << 62))
         self._refused = RefusedAddresses(time.monotonic)
@@ -102,11 +101,10 @@ class OuterListener:
             peer = str(where[0])
             proxied = self._settings.sends_header(peer)
             group = self._group_of("" if proxied else peer)
-            if self._connections >= self._settings.connections or self._is_full(group):
+            if self._connections.total >= self._settings.connections or self._is_full(group):
                 connection.close()
                 continue
-            self._connections += 1
-            self._of_group[group] += 1
+            self._connections.take(group)
             task = loop.create_task(self._serve(connection, peer, group, proxied, passing))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -118,7 +116,7 @@ class OuterListener:
 
     def _is_full(self, group: str) -> bool:
         """Return whether as many connections of an address are open as there may be."""
-        return bool(group) and self._of_group[group] >= self._settings.connections_per_address
+        return bool(group) and self._connections.of(group) >= self._settings.connections_per_address
 
     async def _serve(
         self,
@@ -135,9 +133,9 @@ class OuterListener:
                 if self._is_full(found):
                     connection.close()
                     return
-                self._uncount(group)
+                self._connections.give_back(group)
                 group = found
-                self._of_group[group] += 1
+                self._connections.take(group)
             await self._speak(connection, address, passing)
         except MemoryError:
             end_without_memory()
@@ -148,13 +146,7 @@ class OuterListener:
         except (OSError, TimeoutError, EOFError):  # the caller's, and nothing to be said
             pass
         finally:
-            self._connections -= 1
-            self._uncount(group)
-
-    def _uncount(self, group: str) -> None:
-        self._of_group[group] -= 1
-        if not self._of_group[group]:
-            del self._of_group[group]
+            self._connections.give_back(group)
 
     async def _read_caller(self, connection: socket.socket, proxy: str) -> str:
         """Return the address for which a proxy connects; its own where it connects for itself."""

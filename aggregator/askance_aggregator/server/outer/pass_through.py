@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -20,6 +19,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 
 from askance_aggregator.server.outer.addresses import CONNECT_KEY, FORWARDED_KEY
+from askance_aggregator.server.outer.held import Held
 
 ENROL, CERTIFY = "/askance.v1.Devices/Enrol", "/askance.v1.Devices/Certify"
 CHECK_IN = "/askance.v1.Devices/CheckIn"
@@ -63,8 +63,8 @@ class PassThrough(grpc.GenericRpcHandler):
         self._calls = 0
         self._open: set[Any] = set()
         self._ending = False
-        self._unread_calls: Counter[bytes] = Counter()
-        self._unread_bytes: Counter[bytes] = Counter()
+        self._unread_calls: Held[bytes] = Held()
+        self._unread_bytes: Held[bytes] = Held()
         self._health = _Health.NOT_SERVING
         self.health_known = asyncio.Event()
 
@@ -208,20 +208,13 @@ class PassThrough(grpc.GenericRpcHandler):
 
     async def _write(self, context: Any, who: bytes, data: bytes) -> None:
         """Pass an answer on; the aggregator has checked the caller, and counts it no longer."""
-        held = self._unread_bytes[who]
-        if self._unread_calls[who] >= MAX_UNREAD_CALLS or (
+        held = self._unread_bytes.of(who)
+        if self._unread_calls.of(who) >= MAX_UNREAD_CALLS or (
             held and held + len(data) > MAX_UNREAD_BYTES
         ):
             raise _Unread
-        self._unread_calls[who] += 1
-        self._unread_bytes[who] += len(data)
-        try:
+        with self._unread_calls.hold(who), self._unread_bytes.hold(who, len(data)):
             await context.write(data)
-        finally:
-            self._unread_calls[who] -= 1
-            self._unread_bytes[who] -= len(data)
-            if not self._unread_calls[who]:
-                del self._unread_calls[who], self._unread_bytes[who]
 
 
 class _Unread(Exception):

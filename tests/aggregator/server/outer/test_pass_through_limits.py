@@ -42,7 +42,7 @@ def test_one_caller_that_reads_nothing_is_refused_and_another_is_not() -> None:
         for one in (*held, other):
             one.cancel()
         await asyncio.gather(*held, other, return_exceptions=True)
-        assert (passed._unread_calls, passed._unread_bytes) == ({}, {})
+        assert not len(passed._unread_calls) + len(passed._unread_bytes)
 
     asyncio.run(whole())
 

@@ -192,7 +192,7 @@ def epochs_of(message: HasEpochs) -> EpochStatus | None:
     return EpochStatus(found.epoch, repeat, found.ended, found.open)
 
 
-def facts_message(facts: FactsOfStudy) -> pb.StudyFacts:
+def facts_message(facts: _FactsOfStudy) -> pb.StudyFacts:
     """Return the message of a study's title and times."""
     return pb.StudyFacts(
         title=facts.title,
@@ -313,28 +313,20 @@ def export_parts(
     yield part
 
 
-class FactsOfStudy(Protocol):
+class _FactsOfStudy(Protocol):
     """Title and times of a study, in Unix seconds; what is not known is 0."""
 
     @property
-    def title(self) -> str:
-        """See `titles.title_of`."""
-        ...
+    def title(self) -> str: ...
 
     @property
-    def submitted_unix_s(self) -> int:
-        """Time of its submission."""
-        ...
+    def submitted_unix_s(self) -> int: ...
 
     @property
-    def ended_unix_s(self) -> int:
-        """Time of its end."""
-        ...
+    def ended_unix_s(self) -> int: ...
 
     @property
-    def users(self) -> int:
-        """Users with which it, or its latest epoch, began."""
-        ...
+    def users(self) -> int: ...
 
 
 class _Listed(Protocol):
@@ -345,22 +337,18 @@ class _Listed(Protocol):
 L_co = TypeVar("L_co", bound=_Listed, covariant=True)
 
 
-class StudiesPart(Protocol[L_co]):
+class _StudiesPart(Protocol[L_co]):
     """Answer to a query: a part of a list of studies."""
 
     @property
-    def studies(self) -> Sequence[L_co]:
-        """In the query's order."""
-        ...
+    def studies(self) -> Sequence[L_co]: ...
 
     @property
-    def extent(self) -> pb.StudyExtent:
-        """The list that it is a part of."""
-        ...
+    def extent(self) -> pb.StudyExtent: ...
 
 
 def every_study(
-    fetch: Callable[[store.StudyQuery], StudiesPart[L_co]],
+    fetch: Callable[[store.StudyQuery], _StudiesPart[L_co]],
     query: store.StudyQuery,
     limit: int | None = None,
 ) -> list[L_co]:

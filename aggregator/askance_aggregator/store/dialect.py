@@ -159,6 +159,17 @@ def first_row(
     return rows[0] if rows else None
 
 
+def note_restoration(execute: Execute, now_s: int, backup_unix_s: int) -> None:
+    """Note when a store was restored, of which time's backup, and what it had acknowledged."""
+    execute("DELETE FROM restored_sequences", ())
+    execute(
+        "INSERT INTO restored_sequences SELECT ordinal, acknowledged_sequence FROM devices"
+        " WHERE acknowledged_sequence > 0",
+        (),
+    )
+    execute("INSERT INTO restores VALUES (?, ?)", (now_s, backup_unix_s))
+
+
 def study_number(execute: Execute, digest: bytes) -> int:
     """Return the number of the study of that digest, or raise StoreError."""
     rows = execute("SELECT number FROM studies WHERE digest = ?", (digest,)).fetchall()

@@ -25,7 +25,7 @@ from askance_aggregator.store.backups import (
     Manifest,
     write_backup,
 )
-from askance_aggregator.store.dialect import Execute, marks
+from askance_aggregator.store.dialect import Execute, marks, note_restoration
 from askance_aggregator.store.migrations import KIND
 from askance_aggregator.store.moves import check_not_moved
 from askance_aggregator.store.replicas import Replicas
@@ -460,14 +460,7 @@ def restore_sqlite(backup: BackupFile, path: Path, now_s: int) -> None:
                 for chunk in backup.chunks(part):
                     image.write(chunk)
             with closing(SqliteFile.open(beside, KIND)) as file, file.transaction() as connection:
-                connection.execute("DELETE FROM restored_sequences")
-                connection.execute(
-                    "INSERT INTO restored_sequences SELECT ordinal, acknowledged_sequence"
-                    " FROM devices WHERE acknowledged_sequence > 0"
-                )
-                connection.execute(
-                    "INSERT INTO restores VALUES (?, ?)", (now_s, backup.manifest.at_unix_s)
-                )
+                note_restoration(connection.execute, now_s, backup.manifest.at_unix_s)
             sync(beside)
             os.link(beside, path)
             sync(path.parent)

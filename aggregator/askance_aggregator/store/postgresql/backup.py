@@ -9,6 +9,7 @@ from pathlib import Path
 from psycopg import sql
 
 from askance_aggregator.store import backups
+from askance_aggregator.store.dialect import note_restoration
 from askance_aggregator.store.moves import OWN_TABLES
 from askance_aggregator.store.postgresql import schema
 from askance_aggregator.store.postgresql.database import (
@@ -100,14 +101,7 @@ def restore_postgresql(
                     add_partition(executing(connection), study)
             _fill_table(connection, backup, table, part)
         raise_identities(connection)
-        connection.execute("DELETE FROM restored_sequences")
-        connection.execute(
-            "INSERT INTO restored_sequences SELECT ordinal, acknowledged_sequence FROM devices"
-            " WHERE acknowledged_sequence > 0"
-        )
-        connection.execute(
-            "INSERT INTO restores VALUES (%s, %s)", (now_s, backup.manifest.at_unix_s)
-        )
+        note_restoration(executing(connection), now_s, backup.manifest.at_unix_s)
 
     PostgresqlDatabase.fill(name, parameters, backup.manifest.schema, fill)
 

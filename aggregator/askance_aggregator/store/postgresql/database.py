@@ -97,7 +97,7 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
-_NEEDED = {"server_encoding": "UTF8", "fsync": "on", "full_page_writes": "on"}
+NEEDED = {"server_encoding": "UTF8", "fsync": "on", "full_page_writes": "on"}
 # A commit returns when it is durable, whatever the role's or database's default; limits end what
 # hangs. A synchronous standby that has to apply a commit first is more than is needed, and is kept.
 _SETTINGS = """
@@ -444,7 +444,7 @@ def _configure(connection: Connection) -> None:
 
 def _check_server(connection: Connection, store: str) -> None:
     """Refuse a server that may lose a commit in a crash, or a database of another encoding."""
-    for name, needed in _NEEDED.items():
+    for name, needed in NEEDED.items():
         row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
         if row != (needed,):
             raise StoreError(f"store {store}: expected {name} = {needed}, found {row and row[0]}")
@@ -452,27 +452,32 @@ def _check_server(connection: Connection, store: str) -> None:
 
 def _take_lock(connection: Connection, store: str) -> None:
     """Take the lock of a migration; a process that has just died may still share it."""
-    connection.execute("SELECT set_config('lock_timeout', %s, false)", (_PREDECESSOR,))
-    try:
-        connection.execute("SELECT pg_advisory_lock(%s)", (_HELD,))
-    except errors.LockNotAvailable:
-        raise StoreError(
-            f"store {store}: expected one that no other process uses, found it in use:"
-            " stop that process first"
-        ) from None
+    await_lock(
+        *(connection, b"SELECT pg_advisory_lock(%s)", (_HELD,)),
+        f"store {store}: expected one that no other process uses, found it in use: stop that"
+        " process first",
+    )
     connection.execute(_SETTINGS, (schema.SCHEMA,))
 
 
 def _share_lock(connection: Connection, store: str) -> None:
     """Take the lock that processes which write share."""
+    await_lock(
+        *(connection, b"SELECT pg_advisory_lock_shared(%s)", (_HELD,)),
+        f"store {store}: expected none that is being migrated, found a migration: start again when"
+        " it has ended",
+    )
+
+
+def await_lock(
+    connection: Connection, statement: bytes, parameters: Sequence[object], refusal: str
+) -> None:
+    """Take a lock that the process before this one may still hold, or raise StoreError."""
     connection.execute("SELECT set_config('lock_timeout', %s, false)", (_PREDECESSOR,))
     try:
-        connection.execute("SELECT pg_advisory_lock_shared(%s)", (_HELD,))
+        connection.execute(statement, parameters)
     except errors.LockNotAvailable:
-        raise StoreError(
-            f"store {store}: expected none that is being migrated, found a migration:"
-            " start again when it has ended"
-        ) from None
+        raise StoreError(refusal) from None
 
 
 def _is_open(connection: Connection) -> bool:

@@ -10,10 +10,10 @@ from psycopg.conninfo import make_conninfo
 
 from askance_aggregator.store.inspection import StoreFacts
 from askance_aggregator.store.postgresql import schema
+from askance_aggregator.store.postgresql.database import NEEDED
 from askance_client.errors import StoreFailed
 
 _LEAST_VERSION = 160_000  # as `server_version_num`: docs/deployment.md
-_NEEDED = {"server_encoding": "UTF8", "fsync": "on", "full_page_writes": "on"}
 _TIMEOUT_S = 5
 
 _SCHEMA_RIGHTS = """
@@ -68,7 +68,7 @@ def _unfit(connection: psycopg.Connection) -> tuple[str, ...]:
     if version < _LEAST_VERSION:
         least = _LEAST_VERSION // 10_000
         found.append(f"expected PostgreSQL {least} or later, got {version // 10_000}")
-    for setting, needed in _NEEDED.items():
+    for setting, needed in NEEDED.items():
         value = _value(connection, "SELECT current_setting(%s)", setting)
         if value != needed:
             found.append(f"expected {setting} = {needed}, got {value}")

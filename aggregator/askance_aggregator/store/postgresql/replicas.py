@@ -11,12 +11,13 @@ from dataclasses import asdict, astuple, fields
 
 import numpy as np
 import psycopg
-from psycopg import errors, sql
+from psycopg import sql
 
 from askance_aggregator.store.dialect import Execute, study_number
 from askance_aggregator.store.postgresql.database import (
     Connection,
     PostgresqlDatabase,
+    await_lock,
     executing,
     one_row,
 )
@@ -41,7 +42,6 @@ _NOTIFY = f"NOTIFY {_CHANNEL}"  # once the transaction is durable
 _NAMED = 0x61736B6E  # "askn": with a name's hash, the advisory lock of the replica of that name
 _REGISTERING = 0x61736B72_65676973  # "askregis": the advisory lock while rules are compared
 _SUBMITTING = 0x61736B73_75626D69  # "asksubmi": the advisory lock of a study's acceptance
-_PREDECESSOR = "2s"  # for the server to notice that the process before has died
 _RETRY_S = 0.5  # after a renewal that failed
 _UNTIL = f"clock_timestamp() + make_interval(secs => {LEASE_S})"
 _ACQUIRE = f"""
@@ -128,7 +128,13 @@ class PostgresqlReplicas(Replicas):
         execute(_NOTIFY, ())
 
     def register(self, name: str, *, needs_approval: bool | None = None) -> None:
-        self._database.hold_also(lambda connection: self._take_name(connection, name))
+        self._database.hold_also(
+            lambda connection: await_lock(
+                *(connection, b"SELECT pg_advisory_lock(%s, hashtext(%s))", (_NAMED, name)),
+                f"replica: expected a name of its own, got {name!r}, which a running process has"
+                " (set another in the configuration: replica = ...)",
+            )
+        )
 
         def step(connection: Connection) -> None:
             if needs_approval is not None:
@@ -322,16 +328,6 @@ class PostgresqlReplicas(Replicas):
     def _forget(self, study: int) -> bytes:
         del self._held[study]
         return self._digests.pop(study)
-
-    def _take_name(self, connection: Connection, name: str) -> None:
-        connection.execute("SELECT set_config('lock_timeout', %s, false)", (_PREDECESSOR,))
-        try:
-            connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (_NAMED, name))
-        except errors.LockNotAvailable:
-            raise StoreError(
-                f"replica: expected a name of its own, got {name!r}, which a running process has"
-                " (set another in the configuration: replica = ...)"
-            ) from None
 
 
 def _check_rule(connection: Connection, name: str, *, needs_approval: bool) -> None:

@@ -78,7 +78,7 @@ def test_a_study_behind_haproxy_outlives_each_of_its_replicas(
         assert result["answers"] == COUNT
         (request,) = people.requests
         assert len(list(store.reports(request))) == COUNT
-        assert store.count_studies()[StudyState.DONE] == 1
+        assert store.listing.count()[StudyState.DONE] == 1
 
 
 def _two_homes(folder: Path, database: str, devices: int) -> tuple[AggregatorHome, AggregatorHome]:

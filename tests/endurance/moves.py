@@ -134,7 +134,7 @@ def content(location: StoreLocation, studies: int) -> str | None:
     """Return a digest of what a store has, by its own operations; None: it does not open."""
     try:
         with closing(location.open()) as store:
-            sha = hashlib.sha256(f"{store.population()} {store.count_studies()}".encode())
+            sha = hashlib.sha256(f"{store.population()} {store.listing.count()}".encode())
             for digest, signed in store.studies().items():
                 sha.update(digest + signed.study + "".join(store.log(digest).lines()).encode())
             for study in range(studies):

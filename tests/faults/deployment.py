@@ -335,7 +335,7 @@ class Deployment:
     def close_rounds(self) -> None:
         """Close every open round, as an operator does."""
         for process in self._processes:
-            for digest in self.disk.store.open_studies():
+            for digest in self.disk.store.listing.open_studies():
                 process.hub.close_round(digest)
 
     async def change(self, ordinal: int, change: Change) -> bool:

@@ -159,7 +159,7 @@ def describe(store: Store) -> dict[str, Any]:
         "sequences": [store.acknowledged_sequence(ordinal) for ordinal in range(14)],
         "studies": {name: _describe_study(store, digest) for name, digest in DIGESTS.items()},
         "listed": [entry.digest.hex() for entry in store.listing.page(StudyQuery()).studies],
-        "counts": {state.name: number for state, number in store.count_studies().items()},
+        "counts": {state.name: number for state, number in store.listing.count().items()},
         "costs": sorted(store.study_costs()),
         "asked": store.nano_nats_asked(),
         "paused": plain(sorted(store.management.paused())),
@@ -170,7 +170,7 @@ def describe(store: Store) -> dict[str, Any]:
 
 
 def _describe_study(store: Store, digest: bytes) -> dict[str, Any]:
-    signed, summary = store.study(digest), store.summary(digest)
+    signed, summary = store.study(digest), store.listing.entry(digest)
     assert signed is not None
     assert summary is not None
     epochs = store.epochs(digest)

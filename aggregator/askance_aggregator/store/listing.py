@@ -242,7 +242,7 @@ class Listing:
         return None if row is None else _entry(row)
 
     def open_studies(self) -> dict[bytes, SignedStudy]:
-        """Return the studies that have not ended (see `Store.open_studies`)."""
+        """Return the studies that have not ended, by digest, oldest first."""
         rows = list_rows(
             self._transactions,
             "SELECT digest, studies.study, public_key, signature"
@@ -251,7 +251,7 @@ class Listing:
         return {digest: SignedStudy(*columns) for digest, *columns in rows}
 
     def count(self) -> dict[StudyState, int]:
-        """Return the number of studies of each state (see `Store.count_studies`)."""
+        """Return the number of studies of each state."""
         rows = list_rows(
             self._transactions, f"SELECT coalesce(state, 1), count(*){_ALL}{_ENDS} GROUP BY 1"
         )

@@ -18,7 +18,7 @@ from askance_aggregator.store.dialect import (
     list_rows,
     study_number,
 )
-from askance_aggregator.store.listing import Listing, StudyEntry, StudyState, note_title
+from askance_aggregator.store.listing import Listing, StudyState, note_title
 from askance_aggregator.store.management import Management
 from askance_aggregator.store.outer import OuterReleases
 from askance_aggregator.store.register import Register, take_back_days
@@ -248,18 +248,6 @@ class Store(ABC):
         """Return the study of that digest, None if there is none."""
         row = self._row(f"{_SIGNED} WHERE digest = ?", digest)
         return None if row is None else SignedStudy(*row[1:])
-
-    def open_studies(self) -> dict[bytes, SignedStudy]:
-        """Return the studies that have not ended, by digest, oldest first."""
-        return self.listing.open_studies()
-
-    def summary(self, digest: bytes) -> StudyEntry | None:
-        """Return the summary of one study, None if there is none."""
-        return self.listing.entry(digest)
-
-    def count_studies(self) -> dict[StudyState, int]:
-        """Return the number of studies in each state."""
-        return self.listing.count()
 
     def log(self, study_digest: bytes, epoch: int = 0) -> StudyLog:
         """The transcript of a study, or of one of its epochs."""

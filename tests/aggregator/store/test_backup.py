@@ -78,7 +78,7 @@ def content(store: Store) -> list[object]:
         store.gateway(b"gateway"),
         store.studies(),
         store.conclusions(),
-        store.count_studies(),
+        store.listing.count(),
         [list(store.log(digest).lines()) for digest in (OPEN, ENDED)],
         [store.asked(request) for request in (ASKED, ASKED_OF_ENDED)],
         list(store.reports(ASKED)),

@@ -447,23 +447,23 @@ class TestLifeOfAStudy:
         entry = StudyEntry(SECOND, STUDY, StudyState.OPEN, "", "", 1)
         assert store.study(SECOND) == STUDY
         assert store.listing.page(StudyQuery(), STUDY.public_key).studies == (entry,)
-        assert store.summary(SECOND) == entry
+        assert store.listing.entry(SECOND) == entry
         assert (store.conclusion(SECOND), store.nano_nats_asked()) == (None, 0)
         done = Conclusion(StudyState.DONE, "done", "a line", "{}", 7)
         store.conclude(SECOND, done)
-        assert store.summary(SECOND) == StudyEntry(
+        assert store.listing.entry(SECOND) == StudyEntry(
             SECOND, STUDY, StudyState.DONE, "done", "a line", 1
         )
         assert (store.conclusion(SECOND), store.nano_nats_asked()) == (done, 7)
         assert sorted(store.study_costs()) == [0] * (len(store.study_costs()) - 1) + [7]
-        assert store.open_studies() == {FIRST: other}
-        assert store.count_studies() == {
+        assert store.listing.open_studies() == {FIRST: other}
+        assert store.listing.count() == {
             StudyState.OPEN: 1,
             StudyState.DONE: 1,
             StudyState.FAILED: 0,
             StudyState.CANCELLED: 0,
         }
-        for nothing in (store.study, store.summary, store.conclusion, store.asked):
+        for nothing in (store.study, store.listing.entry, store.conclusion, store.asked):
             assert nothing(bytes(32)) is None
 
     def test_a_study_costs_what_it_asked_however_it_ended(self, store: Store) -> None:
@@ -534,11 +534,11 @@ class TestEpochs:
         assert store.open_round(FIRST, 0, [THIRD], late, 6) == RoundNote(early, closed=False)
         assert store.asked(SECOND) == AskedRequest(FIRST, over=True)
         assert store.asked(THIRD) == AskedRequest(FIRST, over=False)
-        entry = store.summary(FIRST)
+        entry = store.listing.entry(FIRST)
         assert entry is not None
         assert entry.rounds_closed == 0  # of the latest epoch
         store.close_round(FIRST, 0, 6)
-        assert store.summary(FIRST) == replace(entry, rounds_closed=1)
+        assert store.listing.entry(FIRST) == replace(entry, rounds_closed=1)
 
     def test_an_ended_epoch_ends_its_rounds_and_not_its_study(self, store: Store) -> None:
         store.add_study(FIRST, STUDY)
@@ -553,8 +553,8 @@ class TestEpochs:
         ]
         assert (store.conclusion(FIRST, 5), store.conclusion(FIRST, 6)) == (self.DONE, self.MISSED)
         assert (store.conclusion(FIRST), store.conclusions()) == (None, {})
-        assert list(store.open_studies()) == [FIRST]
-        assert store.count_studies()[StudyState.OPEN] == 1
+        assert list(store.listing.open_studies()) == [FIRST]
+        assert store.listing.count()[StudyState.OPEN] == 1
         assert store.nano_nats_asked() == 0
 
     def test_the_end_of_a_study_ends_the_rounds_of_all_its_epochs(self, store: Store) -> None:

@@ -84,7 +84,7 @@ def test_a_store_of_before_epochs_is_brought_up_to_date(path: Path) -> None:
     assert list(store.log(REQUEST).lines()) == ["line", "more"]
     assert store.open_round(REQUEST, 0, [], None) == RoundNote(Deadline("boot", 9, 8), closed=True)
     assert store.conclusions() == {REQUEST: Conclusion(StudyState.DONE, "done", "", "{}", 7)}
-    assert (list(store.open_studies()), store.nano_nats_asked()) == ([OTHER], 7)
+    assert (list(store.listing.open_studies()), store.nano_nats_asked()) == ([OTHER], 7)
     assert store.asked(REQUEST) == AskedRequest(OTHER, over=False)
     assert store.epochs(REQUEST) == []
     store.log(REQUEST, 5).append("of an epoch")

@@ -205,7 +205,7 @@ def test_a_study_is_cancelled(seen: Seen) -> None:
     page.click("#cancel button")
     page.waits_for("The study is cancelled.")
     digest = bytes.fromhex(page.path.removeprefix("/studies/"))
-    assert digest not in service.store.open_studies()
+    assert digest not in service.store.listing.open_studies()
     page.open("/studies?state=cancelled")
     assert digest.hex() in page.driver.page_source
 

@@ -118,7 +118,7 @@ class Gate:
         rules: Mapping[str, CallRule] = RULES,
         limits: CallerLimits | None = None,
     ) -> None:
-        self._callers = callers
+        self.callers = callers
         self._recorder = recorder
         self._run = InExecutor(executor)
         self._reason_of = reason_of
@@ -184,14 +184,6 @@ class Gate:
 
         return guarded
 
-    def names_of(self, key: bytes) -> frozenset[str]:
-        """Return all names that the operator gave to a key."""
-        return self._callers.names_of(key)
-
-    def may_approve(self, name: str, key: bytes) -> bool | None:
-        """Return `Callers.may_approve`."""
-        return self._callers.may_approve(name, key)
-
     def identify(self, call: Call, metadata: Received) -> tuple[Caller, SignedCall]:
         """Return who makes a call, by its metadata, and the call; no message is read yet.
 
@@ -199,9 +191,9 @@ class Gate:
         """
         token = read_token(metadata)
         if token is not None:
-            return self._callers.tokens.by_token(token), read_unsigned_call(metadata)
+            return self.callers.tokens.by_token(token), read_unsigned_call(metadata)
         signed = read_call(metadata)
-        caller = self._callers.by_key(signed.public_key)
+        caller = self.callers.by_key(signed.public_key)
         check_call(call, signed, () if caller is None else (signed.public_key,), self._now_s())
         assert caller is not None  # an unknown key was refused
         return caller, signed

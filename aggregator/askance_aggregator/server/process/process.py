@@ -379,7 +379,7 @@ class _Beside:
             deleted=self.collector.wake,
             ended=self.outer_counter.wake,
             may_approve=lambda approval, analyst_key: standing_of_approver(
-                approval, analyst_key, self.gate.may_approve, self.gate.names_of
+                approval, analyst_key, callers.may_approve, callers.names_of
             ),
         )
         manager = self.manager
@@ -445,7 +445,7 @@ def _show_store(store: Store, observer: PrometheusObserver) -> None:
     observer.population(lambda: store.register.count().enrolled)
     observer.open_rounds(lambda: store.open_rounds().number)
     observer.store_size(store.size_bytes)
-    observer.studies(store.count_studies)
+    observer.studies(store.listing.count)
     observer.webhooks(store.webhooks.figures)
     _warn_of_restores(store)
 
@@ -460,7 +460,7 @@ def _warn_of_restores(store: Store) -> None:
         "the store was restored; later reports and studies are unknown to it",
         restored_unix_s=last.restored_unix_s,
         backup_unix_s=last.backup_unix_s,
-        open_studies=[digest.hex()[:16] for digest in store.open_studies()],
+        open_studies=[digest.hex()[:16] for digest in store.listing.open_studies()],
     )
 
 

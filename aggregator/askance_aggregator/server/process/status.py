@@ -164,7 +164,7 @@ def _of_store(configuration: Configuration, shown: Status) -> Status:
             devices=store.register.count().enrolled,
             connected=shown.connected if counts is None else counts.connected,
             open_rounds=rounds.number,
-            studies={word(state): count for state, count in store.count_studies().items()},
+            studies={word(state): count for state, count in store.listing.count().items()},
             store_bytes=store.size_bytes(),
             oldest_round_s=rounds.oldest_s,
             seen=seen,

@@ -350,7 +350,7 @@ class AnalystsServicer(Servicer):
         """Return the approver who calls, and the names of the study's analyst."""
         approver = Approver(admitted.caller.person, admitted.own_key())
         owner = await self._run(self._manager.owner, admitted.subject)
-        return approver, self._gate.names_of(owner)
+        return approver, self._gate.callers.names_of(owner)
 
     async def _owner(self, admitted: Admitted) -> bytes:
         """Return the key of the analyst whose study a call is about."""

@@ -143,7 +143,7 @@ class StudyManager:
         """
         add_titles(self._store)
         with self._lock:
-            for digest, signed in self._store.open_studies().items():
+            for digest, signed in self._store.listing.open_studies().items():
                 # An analyst may have been quicker: the service listens already.
                 if digest not in self._runs:
                     self._resume_one(digest, signed)
@@ -217,7 +217,7 @@ class StudyManager:
 
     def status(self, digest: bytes, public_key: bytes) -> StudyStatus:
         """Return the status of a study."""
-        summary = self._store.summary(digest)
+        summary = self._store.listing.entry(digest)
         if summary is None or summary.signed.public_key != public_key:
             raise _unknown()
         return self._statuses.of(summary)

@@ -87,7 +87,7 @@ def check_quota(
             "ask for less exact answers, or the operator for a larger quota",
         )
     if quota.open_studies is not None:
-        running = sum(one.public_key == key for one in store.open_studies().values())
+        running = sum(one.public_key == key for one in store.listing.open_studies().values())
         if running >= quota.open_studies:
             raise _refused(
                 "open_studies",

@@ -197,7 +197,7 @@ def check_room(
     submission: Submission, limits: SubmissionLimits, users: int, store: Store, now_s: int
 ) -> None:
     """Check a study, whose plan needs this many users, against all that the store holds."""
-    running = store.open_studies()
+    running = store.listing.open_studies()
     if len(running) >= limits.open_studies:
         raise SubmissionRefused(
             "too-many-studies", f"study: expected fewer than {limits.open_studies} open ones"

@@ -304,7 +304,7 @@ class _Devices:
 
 
 def _state(store: SqliteStore, study: SignedStudy) -> StudyState:
-    found = store.summary(digest_of(study.study))
+    found = store.listing.entry(digest_of(study.study))
     assert found is not None
     return found.state
 

@@ -212,7 +212,7 @@ def test_what_cannot_be_recorded_fails(room: int, state: StudyState) -> None:
         digest = digest_of(study.study)
         with_ = metadata(Call("Analysts/Cancel"), OWNER, digest, b"")
         assert outcome(address, Call("Analysts/Cancel"), b"", with_) == "store-failed"
-        summary = store.summary(digest)
+        summary = store.listing.entry(digest)
         assert summary is not None
         assert summary.state is state
     assert [entry.event.outcome for entry in store.audit.entries()] == ["begun"] * room

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Held(Generic[K]):
-    """What callers hold now, of each and in all; for one event loop.
+    """Counts what callers hold, of each and in all; for one event loop.
 
     It keeps nothing about a caller who holds nothing: its length is the number of callers.
     """

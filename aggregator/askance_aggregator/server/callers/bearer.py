@@ -63,7 +63,8 @@ class IssuerKeys:
         return next((key for key in self._keys if key.kid == kid), None)
 
     def _is_older_than(self, seconds: int) -> bool:
-        return self._fetched_s is None or self.now_s() - self._fetched_s >= seconds
+        # By either sign: after a clock was set back, a withdrawn key is no longer known either.
+        return self._fetched_s is None or abs(self.now_s() - self._fetched_s) >= seconds
 
     def _fetch(self) -> None:
         """Fetch the set, unless it was just tried or another thread does; log what fails."""

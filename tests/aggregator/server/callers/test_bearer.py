@@ -167,6 +167,19 @@ def test_a_rotated_key_is_fetched_and_the_old_one_is_forgotten(issuer: Issuer) -
     assert verifier.refusal(old) == "bad-token"
 
 
+@pytest.mark.parametrize("back_s", [300, 86_400])
+def test_a_withdrawn_key_is_forgotten_after_the_clock_was_set_back(
+    issuer: Issuer, back_s: int
+) -> None:
+    verifier = Verifier(issuer)
+    token = issuer.token(exp=NOW_S + 10_000, iat=NOW_S - 100_000, nbf=NOW_S - 100_000)
+    verifier.callers.by_token(token)
+    issuer.rotate("second")
+    verifier.now -= back_s
+    assert verifier.refusal(token) == "bad-token"
+    assert issuer.fetches == 2
+
+
 def test_tokens_with_unknown_keys_do_not_make_it_fetch_again_and_again(issuer: Issuer) -> None:
     verifier = Verifier(issuer)
     foreign = JWKRegistry.generate_key("EC", "P-256", {"kid": "unknown"})

@@ -222,7 +222,7 @@ def test_a_submission_of_which_no_answer_came_says_so_and_is_kept(
     def submit(*_: object, **__: object) -> None:
         raise CallRefused("unreachable", "the aggregator cannot be reached")
 
-    monkeypatch.setattr(Aggregator, "submit", submit)
+    monkeypatch.setattr(Aggregator, "submit_definition", submit)
     once = re.search('name="once" value="([0-9a-f]+)"', analyst.get("/studies/new").text)
     assert once is not None
     answer = analyst.post("/studies/new/submit", [*PLAIN, ("purpose", TYPED), ("once", once[1])])

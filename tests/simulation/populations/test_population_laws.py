@@ -260,7 +260,7 @@ class TestGaussians:
         ("settings", "message"),
         [
             ({"clumps": 17}, "1 to 16 clumps, got 17"),
-            ({"d": 17}, "found 17"),
+            ({"d": 17}, "number in 1..16, got 17"),
             ({"spread": 33}, "spread of 1 to 32, got 33"),
         ],
     )

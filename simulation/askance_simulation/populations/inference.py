@@ -286,16 +286,18 @@ def _tells_nothing(cells: ColumnCells) -> str:
         return _OF_DATES.format(_distinct_text(cells))
     for mark in _LIST_MARKS:
         lists = [[part.strip() for part in text.split(mark)] for text in cells.counts]
-        parts = {part for several in lists for part in several} - {""}
-        lengths = {len(several) for several in lists}
+        parts = {part for one in lists for part in one} - {""}
+        lengths = {len(one) for one in lists}
         is_shorter = 2 < len(parts) <= min(_MOST_ITEMS, cells.distinct - 1)
-        if (
-            is_shorter
-            and len(lengths) > 1
-            and 2 * sum(len(several) > 1 for several in lists) >= len(lists)
-        ):
+        several = sum(mark in text and not _is_written_number(text) for text in cells.counts)
+        if is_shorter and len(lengths) > 1 and 2 * several >= len(lists):
             return _OF_LISTS.format(len(parts), mark)
     return ""
+
+
+def _is_written_number(text: str) -> bool:
+    """Return whether a reader takes a text for one number, as 2,5 and 1,234."""
+    return any(pattern.fullmatch(text) for pattern, *_ in _FORMS)
 
 
 @dataclass(frozen=True, slots=True)

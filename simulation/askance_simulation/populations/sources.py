@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from askance_aggregator.extras import install_text
 from askance_aggregator.names import Suits
+from askance_aggregator.reports.texts import counted
 from askance_client.errors import InvalidParameter, InvalidRecord
 from askance_client.printable import nearest_text, value_text
 from askance_client.queries import Schema
@@ -152,10 +153,10 @@ def remedy(problem: str, delimiter: str) -> str:
     remedies = {
         "UTF-8": _CONVERT,
         "quotes": ": inside a cell in quotes write each quote twice",
-        "cells, got": f": write quotes around a cell that has {delimiter!r} in it, as a decimal"
+        "cells?, got": f": write quotes around a cell that has {delimiter!r} in it, as a decimal"
         " comma or a list has",
     }
-    return next((text for part, text in remedies.items() if part in problem), "")
+    return next((text for part, text in remedies.items() if re.search(part, problem)), "")
 
 
 PARQUET = ".parquet"
@@ -177,21 +178,26 @@ def read_file(path: Path, delimiter: str = ",", rows: RowCollector | None = None
     people = read_csv(path, delimiter, rows)
     for problem in people.malformed.values():
         more = len(people.malformed) - 1
-        others = f"; {more:,} more rows are malformed" if more else ""
-        help_ = f": {_NAME_ALL}" if _has_few_names(people) else remedy(problem, delimiter)
+        are = "is" if more == 1 else "are"
+        others = f"; {counted(more, 'more row')} {are} malformed" if more else ""
+        help_ = _names_remedy(people, remedy(problem, delimiter))
         raise InvalidRecord(f"{path}: {problem}{help_}{others}")
     return people
 
 
-def _has_few_names(people: Table) -> bool:
-    """Return whether nearly all rows have one number of cells, and the line of names few."""
+def _names_remedy(people: Table, otherwise: str) -> str:
+    """Return what helps where nearly all rows have one number of cells, and few have names."""
     problems = Counter(problem.partition(": ")[2] for problem in people.malformed.values())
     problem, rows = problems.most_common(1)[0]
     got = re.fullmatch(r"expected \d+ cells?, got (\d+)", problem)
     if got is None or rows < _MOST_ROWS * len(people.rows):
-        return False
-    more = int(got[1]) - len(people.names)
-    return more > 1 or (more == 1 and len(people.names) == 1)  # one more: a decimal comma, too
+        return otherwise
+    names, more = len(people.names), int(got[1]) - len(people.names)
+    if more > names:
+        return f": {_NAME_ALL}"
+    if more > 1 or (more == 1 and names == 1):  # or as many columns have decimal commas
+        return f": {_NAME_ALL}; or{otherwise.removeprefix(':')}"
+    return otherwise
 
 
 def read_csv_columns(path: Path, delimiter: str = ",") -> TextColumns:

@@ -147,6 +147,11 @@ FILES = (
     fails(
         "a short title", "Sales,2023\na,b,c,d\n1,2,3,4\n", f"expected 2 cells, got 4: {NAME_ALL}"
     ),
+    fails("decimal commas", "a,b\n1,5,2,5\n", f"got 4: {NAME_ALL}; or write quotes around a cell"),
+    fails("a column of them", "a\n1,5\n2,5\n", f"got 2: {NAME_ALL}; or write quotes around a cell"),
+    fails(
+        "too long a title", "Sales\na,b,c\n1,2,3\n", f"got 3: {NAME_ALL}; 1 more row is malformed"
+    ),
     fails("one decimal comma", "a,b\n1,5,2\n1,5,2\n", "got 3: write quotes around a cell"),
     fails("quoted numbers", '"22","5","22"\n"1","2","3"\n', "got '22' twice; the first line looks"),
     slow("an open quote in the names", '22,"22\nx"\n1,2\n', "22|22\nx", "1|2"),

@@ -251,12 +251,32 @@ class TestOddLines:
             (("x, y", "y, x", "x, z", "z, y"), ""),  # pairs
             (("x;y", "z;w", "v", "u;t"), ""),  # as many values as texts
             (("x", "y", "z", "w", "x;y"), ""),
+            (
+                ("1;3", "1", "2; 3", "3;2", "1;2"),
+                "the column a has lists of 3 different values with ';' between them: for the share"
+                " of each value, make a column of yes and no of it",
+            ),
         ],
     )
     def test_lists_in_cells(self, tmp_path: Path, cells: tuple[str, ...], said: str) -> None:
         lines = "".join(f'"{cell}",{number}\n' for number, cell in enumerate(cells * 9))
         people = Population.from_csv(written(tmp_path, f"a,n\n{lines}"))
         assert people.column_notes.about(["a"], people.schema) == ([said] if said else [])
+
+    @pytest.mark.parametrize(
+        ("cells", "form"),
+        [
+            (("1", "1,3", "1,7", "2", "2,3", "2,7", "3,3", "3,7"), "decimal commas"),
+            (("500", "1,000", "1,500", "2,000", "2,500", "3,000"), "commas between thousands"),
+        ],
+    )
+    def test_numbers_with_commas_are_no_lists(
+        self, tmp_path: Path, cells: tuple[str, ...], form: str
+    ) -> None:
+        lines = "".join(f'"{cell}",{number % 7}\n' for number, cell in enumerate(cells * 9))
+        people = Population.from_csv(written(tmp_path, f"a,n\n{lines}"))
+        (note,) = people.column_notes.about(["a"], people.schema)
+        assert note.startswith(f"the column a is of texts: numbers with {form} in ")
 
     @pytest.mark.parametrize(
         ("form", "days", "is_told"),

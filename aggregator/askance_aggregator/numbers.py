@@ -131,12 +131,15 @@ def whole_count(value: int | None, name: str) -> int | None:
     return None if value is None else named_count(value, name)
 
 
-def whole_within(value: object, low: int, high: int, name: str) -> int:
-    """Check that a number is whole and from `low` to `high`, and return it; the error names it."""
+def whole_within(value: object, low: int, high: int, name: str, why: str = "") -> int:
+    """Check that a number is whole and from `low` to `high`, and return it; the error names it.
+
+    `why` says in the error where the bounds come from: ", as there are 3 columns".
+    """
     number = plain(value)
     if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
         raise InvalidParameter(
-            f"{name}: expected a whole number in {low}..{high}, got {value_text(number)}"
+            f"{name}: expected a whole number in {low}..{high}{why}, got {value_text(number)}"
         )
     return number
 

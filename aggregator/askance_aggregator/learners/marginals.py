@@ -203,7 +203,7 @@ def marginals(
         [('red, 0', 0.0), ('red, 1', 0.667)]
     """
     parts = columns_of(some_fields(schema, schema.fields if columns is None else columns), bins)
-    whole_within(way, 1, len(parts), "way")
+    whole_within(way, 1, len(parts), "way", f", as there are {len(parts)} columns")
     if comb(len(parts), way) > MAX_TABLES:
         raise InvalidParameter(
             f"expected at most {MAX_TABLES} marginals, found {comb(len(parts), way)}"

@@ -255,7 +255,8 @@ def principal_components(
     """
     kept = _kept(schema, columns)
     numbers = numbers_of(kept)
-    whole_within(components, 1, len(numbers), "components")
+    count = len(numbers)
+    whole_within(components, 1, count, "components", f", as there are {count} numbers")
     if len(numbers) > MAX_NUMBERS:
         raise InvalidParameter(
             f"columns expects fields of at most {MAX_NUMBERS} numbers, got {len(numbers)}"

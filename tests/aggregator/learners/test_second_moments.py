@@ -239,7 +239,7 @@ def test_the_default_target_is_the_label_or_the_last_number() -> None:
         (lambda: linear_regression(Schema("s", 1, a=Category("ab"))), "target set to a number"),
         (
             lambda: principal_components(SCHEMA, components=4),
-            r"components: expected a whole number in 1\.\.3",
+            r"components: expected a whole number in 1\.\.3, as there are 3 numbers, got",
         ),
         (
             lambda: principal_components(SCHEMA, ("colour",), 0),

@@ -29,6 +29,7 @@ from askance_aggregator.store import (
     sum_counts,
 )
 from askance_aggregator.store.postgresql import replicas as postgresql_replicas
+from askance_aggregator.store.replicas import Replicas
 from askance_client.errors import StoreError
 from askance_client.messages import AckStatus, SignedStudy
 from tests.postgresql import PostgresqlServer
@@ -119,6 +120,12 @@ def test_the_one_process_of_a_store_holds_every_lease() -> None:
         assert made.replicas.open_studies() == []
         assert made.replicas.round_lines(STUDY, 0) == []
         made.replicas.hint()
+
+
+def test_a_shared_store_does_nothing_as_the_one_process_of_another() -> None:
+    """What was not overridden would hold every lease and hear of no other process."""
+    stated, own = vars(Replicas), vars(postgresql_replicas.PostgresqlReplicas)
+    assert {name for name in stated if not name.startswith("_")} - set(own) == {"name"}
 
 
 def test_a_study_has_one_holder_until_its_lease_ends(

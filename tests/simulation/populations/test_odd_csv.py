@@ -153,6 +153,7 @@ FILES = (
         "too long a title", "Sales\na,b,c\n1,2,3\n", f"got 3: {NAME_ALL}; 1 more row is malformed"
     ),
     fails("one decimal comma", "a,b\n1,5,2\n1,5,2\n", "got 3: write quotes around a cell"),
+    fails("a decimal comma in one column", "a\n1,5\n2\n3\n", "got 2: write quotes around a cell"),
     fails("quoted numbers", '"22","5","22"\n"1","2","3"\n', "got '22' twice; the first line looks"),
     slow("an open quote in the names", '22,"22\nx"\n1,2\n', "22|22\nx", "1|2"),
     fails("a short row", "a,b\n1,2\n3\n", "line 3: expected 2 cells, got 1"),

@@ -99,7 +99,7 @@ def binomials(chance: float, complement: float, n: int) -> Floats:
 
 @dataclass(frozen=True)
 class _Circle:
-    """Law of B for many cells, tilted by e^t and by trapezoidal sums over that circle."""
+    """Law of B for many cells, tilted by e^t, by trapezoidal sums over a circle of radius e^t."""
 
     # Shapes are (cells, 1), or (cells, 2 _ROUND + 2) for the values c = centre + `_OFFSETS`.
     #

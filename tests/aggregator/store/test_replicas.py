@@ -123,7 +123,7 @@ def test_the_one_process_of_a_store_holds_every_lease() -> None:
 
 
 def test_a_shared_store_does_nothing_as_the_one_process_of_another() -> None:
-    """What was not overridden would hold every lease and hear of no other process."""
+    """A method that is not overridden holds every lease, or hears of no other process."""
     stated, own = vars(Replicas), vars(postgresql_replicas.PostgresqlReplicas)
     assert {name for name in stated if not name.startswith("_")} - set(own) == {"name"}
 

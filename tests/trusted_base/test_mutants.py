@@ -52,7 +52,6 @@ def test_a_sample_of_mutants_is_killed() -> None:
     assert run.stdout.startswith("area")
 
 
-@pytest.mark.slow
 def test_every_planted_defect_can_be_planted() -> None:
     """A list goes with the code: state a defect anew whose text is gone, or take it out."""
     run = subprocess.run([*PLANTED, "--check"], capture_output=True, text=True, check=False)

@@ -24,6 +24,7 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a foreign host is not reached
 )
 PATIENCE_S = 120.0
+SCRIPT_S = 120  # a page with many rows is examined for 20 s where nothing else runs
 WIDTHS = (360, 1_440)
 SCHEMES = ("light", "dark")
 
@@ -102,6 +103,7 @@ def browser(folder: Path, *flags: str) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.implicitly_wait(PATIENCE_S)  # an address changes before the page's elements are there
+    driver.set_script_timeout(SCRIPT_S)
     try:
         yield driver
     finally:

@@ -1,9 +1,8 @@
 """Every learner under every oracle: how wrong it is, on a small world of its own.
 
-Each learner learns about the rows of its world (`tests.worlds`) from
-oracles that know them, draw from them, are off by almost tau wherever that hurts, see one label in
-ten flipped, or are a curator or a fleet of devices. Its error is what `askance simulate --list`
-says it is.
+Each learner learns about the rows of its world (`tests.worlds`) from oracles that know them, draw
+from them, are off by almost tau wherever that hurts, see one label in ten flipped, or are a curator
+or a fleet of devices. Its error is what `askance simulate --list` says it is.
 
     python benchmarks/learners.py [--quick] [--json] [--write docs/learners.md]
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,10 @@ from typing import Any
 from askance_aggregator.learners import Answers, Batch, learners
 from askance_aggregator.learners.assessments import assess
 from askance_aggregator.oracles import Oracle, learn
-from tests.worlds import ORACLES, World, world
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from tests.worlds import ORACLES, World, world  # noqa: E402
 
 QUICK = ("exact", "wrong side")
 _TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- end -->)", re.DOTALL)

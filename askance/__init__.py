@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from askance import learners
@@ -253,9 +253,9 @@ __all__ = [
 def _modules() -> dict[str, str]:
     """Return the module of each public name, by the imports that type checkers read."""
     import ast
-    from pathlib import Path
 
-    source = Path(__file__).read_text("utf-8")
+    loader: Any = globals()["__loader__"]
+    source = loader.get_source(__name__)  # also where the package is in an archive
     (read_by_checkers,) = (node for node in ast.parse(source).body if isinstance(node, ast.If))
     return {
         alias.name: str(node.module)

@@ -14,8 +14,11 @@ BY_KIND = {
     *("masked-parity", "mean", "naive-bayes", "ranges", "trend"),
 }
 
-# In each file with slow tests: its own marks, or those of the function below.
-MARKS_SLOW = re.compile(r"\bmark\.slow\b|\bone_of_each_kind\b")
+MARKS = {
+    "slow": re.compile(r"\bmark\.slow\b|\bone_of_each_kind\b"),
+    "nightly": re.compile(r"\bmark\.nightly\b"),
+}
+"""By marker, what a file has whose tests have it: its own marks, or those of the function below."""
 
 
 def one_of_each_kind(names: Iterable[str]) -> list[Any]:

@@ -94,7 +94,7 @@ def test_without_the_file_nothing_is_measured_and_nothing_fails(
     assert "left out" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not ADULT.exists(), reason="the data file is not there")
 def test_on_the_real_people_every_learner_comes_near_to_scikit_learn(
     adult: ModuleType, capsys: pytest.CaptureFixture[str]
@@ -110,7 +110,7 @@ def test_on_the_real_people_every_learner_comes_near_to_scikit_learn(
         assert row["local"] > row["majority"] + 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not ADULT.exists(), reason="the data file is not there")
 def test_a_tree_of_one_joint_table_is_better_than_one_by_levels_on_the_real_people(
     adult: ModuleType,

@@ -37,7 +37,7 @@ def test_growth_is_drawn(columns: ModuleType, tmp_path: Path) -> None:
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_runs(columns: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert columns.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

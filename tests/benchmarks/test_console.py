@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytest.importorskip("uvicorn")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pages_changes_and_rates_are_measured_on_a_small_store(tmp_path: Path) -> None:
     done = subprocess.run(
         [

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_ways_are_measured_with_few_members() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "gateway.py"), "--quick", "--json"],

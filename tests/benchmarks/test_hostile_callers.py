@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_shares_hold_and_other_callers_are_answered() -> None:
     script = str(ROOT / "benchmarks" / "hostile_callers.py")
     done = subprocess.run(

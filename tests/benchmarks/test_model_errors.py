@@ -111,7 +111,7 @@ def test_principal_components_gain_by_epsilon_and_by_users(model_errors: ModuleT
     assert errors[10**5, 8] < 0.0006
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [entry.name for entry in learners()])
 def test_no_error_rises_with_epsilon_or_users(
     name: str, model_errors: ModuleType, drawn_answers: ModuleType

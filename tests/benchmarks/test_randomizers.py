@@ -204,7 +204,7 @@ def test_peers_stand_beside_ours(
     assert program.main(given) == 1, "who is said to be biased and is not"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_devices_and_users_quickly(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     """Times are reported without a bound, since the machine may be shared."""
     load("randomizers").main(["--quick", "--json", "--only", "devices", "users"])

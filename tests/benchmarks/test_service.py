@@ -15,7 +15,7 @@ from tests.sources import FOLDERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_runs() -> None:
     rooms = [str(ROOT / folder) for folder in FOLDERS]
     done = subprocess.run(

@@ -16,7 +16,7 @@ from tests.sources import FOLDERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_it_runs() -> None:
     folders = [str(ROOT / name) for name in FOLDERS]

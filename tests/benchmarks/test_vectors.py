@@ -40,7 +40,7 @@ def test_a_device_is_timed_and_a_picture_drawn(vectors: ModuleType, tmp_path: Pa
     assert (tmp_path / "vectors.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_runs(vectors: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert vectors.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

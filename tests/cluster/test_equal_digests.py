@@ -63,6 +63,7 @@ def test_every_kind_of_question_on_any_number_of_workers(learner: str, troubled:
         assert there.assessment == here.assessment
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("learner", OTHERS)
 def test_every_other_learner_on_workers(learner: str) -> None:
     """Workers are sent the learner, and their answers are those of the columns here."""

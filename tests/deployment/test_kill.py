@@ -14,10 +14,14 @@ from tests.postgresql import missing
 ENDURANCE = Path(__file__).resolve().parents[1] / "endurance"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "victims"),
-    [("sqlite", ("aggregator", "gateway")), ("postgresql", ("aggregator", "gateway", "database"))],
+    [
+        pytest.param("sqlite", ("aggregator", "gateway"), marks=pytest.mark.slow),
+        pytest.param(  # `test_kill_replicas.py` kills such a database each time
+            "postgresql", ("aggregator", "gateway", "database"), marks=pytest.mark.nightly
+        ),
+    ],
 )
 def test_nothing_is_lost_and_nothing_counts_twice(store: str, victims: tuple[str, ...]) -> None:
     needed = missing()

@@ -57,7 +57,7 @@ BY_ANOTHER_TEST = {
 # Commands that are too long for a test, or run in another one, with what the document says of it.
 LONG = {
     "python benchmarks/learners.py --write docs/learners.md": "which takes some minutes",
-    "python -m tests.models.searches --larger": "# the larger bounds as well, which the slow tests",
+    "python -m tests.models.searches --larger": "# the larger bounds as well, which the nightly",
 }
 
 _INTERPRETER = """

@@ -22,7 +22,7 @@ STEADY = settings(
 )
 
 
-@pytest.mark.parametrize("rounds", [25, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [25, pytest.param(100, marks=pytest.mark.nightly)])
 def test_twenty_inputs_a_round(tmp_path: Path, rounds: int) -> None:
     with Target(tmp_path) as target:
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kinds import MARKS_SLOW
+from tests.kinds import MARKS
 
 ROOT = Path(__file__).resolve().parents[2]
 _PATH = re.compile(r"`((?:\.?[\w-]+/)+[\w.-]*)`")
@@ -38,13 +38,24 @@ def recipes() -> dict[str, list[str]]:
 
 
 def test_no_helper_but_one_marks_the_slow_tests_of_other_files() -> None:
-    """A run of slow tests does not read files in which `MARKS_SLOW` finds nothing."""
+    """A run of slow tests does not read files in which `MARKS` finds nothing."""
     helpers = [path for path in (ROOT / "tests").rglob("*.py") if path.name[:5] != "test_"]
     marking = [path for path in helpers if "mark.slow" in path.read_text(encoding="utf-8")]
     assert [path.name for path in marking] == ["kinds.py"]
     (name,) = re.findall(r"^def (\w+)", marking[0].read_text(encoding="utf-8"), re.MULTILINE)
-    assert MARKS_SLOW.fullmatch(name)
-    assert MARKS_SLOW.search("pytest.mark.slow")
+    assert MARKS["slow"].fullmatch(name)
+    assert all(pattern.search(f"pytest.mark.{marker}") for marker, pattern in MARKS.items())
+    assert not any("mark.nightly" in path.read_text(encoding="utf-8") for path in helpers)
+
+
+def test_each_marker_has_its_run_and_the_default_has_no_marker() -> None:
+    settings = tomllib.loads(text_of("pyproject.toml"))["tool"]["pytest"]["ini_options"]
+    markers = [line.partition(":")[0] for line in settings["markers"]]
+    assert markers == ["slow", "nightly"] == list(MARKS)
+    options = settings["addopts"]
+    assert options[options.index("-m") + 1] == "not slow and not nightly"
+    assert "\npytest -q -m slow -n " in text_of(".ci/run")
+    assert "\npytest -q -m nightly -n " in text_of(".ci/nightly")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_every_state_keeps_its_promises(family: Family, name: str) -> None:
     check_holds(family, name, family.holds[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("family", "name"), LARGER, ids=named)
 def test_every_state_of_larger_bounds_keeps_its_promises(family: Family, name: str) -> None:
     check_holds(family, name, family.larger[name])

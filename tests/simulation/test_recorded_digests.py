@@ -56,7 +56,7 @@ def test_kernels_give_the_recorded_transcript(
 
 @pytest.mark.parametrize(
     "learner",
-    [pytest.param(name, marks=[] if name in SAMPLE else [pytest.mark.slow]) for name in CASES],
+    [pytest.param(name, marks=[] if name in SAMPLE else [pytest.mark.nightly]) for name in CASES],
 )
 def test_devices_give_the_recorded_transcript(learner: str) -> None:
     assert digest_of(learner, CASES[learner], "objects") == CASES[learner]["digest"]

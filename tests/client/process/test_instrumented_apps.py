@@ -104,7 +104,7 @@ def answers(aggregator: Any, number: int, epsilon: str) -> tuple[int, list[int]]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("users", [8, pytest.param(47, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [8, pytest.param(47, marks=pytest.mark.nightly)])
 def test_applications_answer_from_their_rows_as_they_are(
     tmp_path: Path, aggregator: Any, users: int
 ) -> None:

@@ -84,8 +84,8 @@ def test_plans_grow_with_d_and_not_with_the_next_power_of_two(epsilon: str) -> N
     ("d", "trials"),
     [
         *[(3, 40), (5, 40), (12, 40)],
-        *(pytest.param(d, TRIALS, marks=pytest.mark.slow) for d in (3, 5, 8, 12)),
-        pytest.param(100, 100, marks=pytest.mark.slow),
+        *(pytest.param(d, TRIALS, marks=pytest.mark.nightly) for d in (3, 5, 8, 12)),
+        pytest.param(100, 100, marks=pytest.mark.nightly),
     ],
 )
 def test_whole_studies_fail_as_seldom_as_planned(d: int, trials: int) -> None:

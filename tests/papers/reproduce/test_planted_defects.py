@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from askance_papers.reproduce import REPRODUCTIONS
 from tests.papers.reproduce.planted.defect import Defect
+from tests.papers.reproduce.planted.promises import PROMISES
 from tests.papers.reproduce.planted_defects import DEFECTS, NOT_COVERED, holds, reproduced
 
 CASES = [
@@ -17,6 +18,13 @@ CASES = [
     for name, defects in DEFECTS.items()
     for defect in defects
 ]
+BY_PROMISE = [
+    (name, defect)
+    for by_name in PROMISES.values()
+    for name, all_ in by_name.items()
+    for defect in all_
+]
+"""The cases that `promises.py` lists: one for each reproduction."""
 # Held by the modules of their own, with more than is asked of all here.
 OWN = {"composition", "theorem-3.7", *(f"logistic-figure-{number}" for number in (1, 2, 3, 4))}
 # The axes of pictures of those whose rows all claim something.
@@ -72,7 +80,13 @@ def test_it_holds_without_a_defect(name: str) -> None:
         assert len(figure.axes) == AXES[name]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "defect"), CASES)
+@pytest.mark.parametrize(
+    ("name", "defect"),
+    [
+        pytest.param(*case.values, id=case.id, marks=mark)
+        for case in CASES
+        for mark in [pytest.mark.slow if case.values in BY_PROMISE else pytest.mark.nightly]
+    ],
+)
 def test_it_does_not_hold_with_a_planted_defect(name: str, defect: Defect) -> None:
     assert not holds(name, defect)

@@ -230,10 +230,15 @@ def test_sound_devices_raise_no_alarm(name: str) -> None:
     assert all(exposure.events > 0 for exposure in found.exposures)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "seed", "reports"),
-    [("0.1", 1, 100), ("1", 2, 100), ("8", 3, 60), ("40", 4, 100)],
+    [
+        pytest.param("0.1", 1, 100, marks=pytest.mark.slow),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in (("1", 2, 100), ("8", 3, 60), ("40", 4, 100))
+        ),
+    ],
 )
 def test_sound_devices_raise_no_alarm_at_any_epsilon_and_seed(
     epsilon: str, seed: int, reports: int

@@ -76,7 +76,7 @@ def test_all_of_it_on_every_fleet_for_vectors(fleet: str) -> None:
     assert_same("k-means", fleet, "all of it", 1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("fleet", FLEETS)
 @pytest.mark.parametrize("learner", SMALL)
 def test_all_of_it_on_every_fleet_at_another_seed(learner: str, fleet: str) -> None:

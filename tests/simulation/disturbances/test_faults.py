@@ -124,7 +124,7 @@ def test_any_history_of_faults(history: History) -> None:
     assert_same(trial("masked-parity", "grpc", faults=Script(history)), undisturbed())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(STEADY, max_examples=40)
 @given(HISTORIES, st.sampled_from(["0", ".2"]))
 def test_many_histories_of_faults(history: History, absent: str) -> None:

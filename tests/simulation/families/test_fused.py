@@ -163,7 +163,7 @@ def test_bytes_before_the_last_eight_are_zero_without_optimization_too(tmp_path:
     assert "all widths" in done.stdout, done.stderr
 
 
-@pytest.mark.slow  # compiles every kernel
+@pytest.mark.nightly  # compiles every kernel
 @pytest.mark.usefixtures("numba")
 def test_reports_of_kernels_are_the_same_without_optimization(tmp_path: Path) -> None:
     """Arithmetic that is undefined, such as shifts by 64 bits, hangs on what is optimized."""

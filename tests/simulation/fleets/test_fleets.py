@@ -104,7 +104,7 @@ def test_every_fleet_is_the_devices_in_process(learner: str, fleet: str) -> None
 @pytest.mark.parametrize(
     ("learner", "fleet"),
     [
-        pytest.param(learner, fleet, marks=[] if learner in ANOTHER_SEED else [pytest.mark.slow])
+        pytest.param(learner, fleet, marks=[] if learner in ANOTHER_SEED else [pytest.mark.nightly])
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
         if not fleet.startswith("grpc") or learner in SAMPLE

@@ -116,7 +116,7 @@ def test_a_tally_has_the_law_of_columns(case: str) -> None:
     check_law(case, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES)
 def test_many_tallies_have_the_law_of_columns(case: str) -> None:
     check_law(case, 10_000 // len(CASES))

@@ -21,7 +21,7 @@ USERS = 10_000
 CONNECTIONS = 20  # a descriptor at both ends of each
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_devices_answer_a_broadcast(world: World, tmp_path: Path) -> None:
     """In one process and one event loop: grpc.aio serves all loops of a process from one queue."""
     store = SqliteStore.create(tmp_path / "store")

@@ -15,14 +15,14 @@ BY_KIND = {
 }
 
 MARKS = {
-    "slow": re.compile(r"\bmark\.slow\b|\bone_of_each_kind\b"),
-    "nightly": re.compile(r"\bmark\.nightly\b"),
+    "slow": re.compile(r"\bmark\.slow\b"),
+    "nightly": re.compile(r"\bmark\.nightly\b|\bone_of_each_kind\b"),
 }
 """By marker, what a file has whose tests have it: its own marks, or those of the function below."""
 
 
 def one_of_each_kind(names: Iterable[str]) -> list[Any]:
-    """Return parameters for all learners of these names; those of no kind of their own are slow."""
+    """Return parameters for all these learners; those of no kind of their own are nightly."""
     return [
-        pytest.param(name, marks=[] if name in BY_KIND else [pytest.mark.slow]) for name in names
+        pytest.param(name, marks=[] if name in BY_KIND else [pytest.mark.nightly]) for name in names
     ]

@@ -37,15 +37,16 @@ def recipes() -> dict[str, list[str]]:
     return found
 
 
-def test_no_helper_but_one_marks_the_slow_tests_of_other_files() -> None:
-    """A run of slow tests does not read files in which `MARKS` finds nothing."""
+def test_no_helper_but_one_marks_the_tests_of_other_files() -> None:
+    """A run of one marker's tests does not read files in which `MARKS` finds nothing."""
     helpers = [path for path in (ROOT / "tests").rglob("*.py") if path.name[:5] != "test_"]
-    marking = [path for path in helpers if "mark.slow" in path.read_text(encoding="utf-8")]
+    marking = [
+        path for path in helpers if re.search(r"mark\.(slow|nightly)", path.read_text("utf-8"))
+    ]
     assert [path.name for path in marking] == ["kinds.py"]
     (name,) = re.findall(r"^def (\w+)", marking[0].read_text(encoding="utf-8"), re.MULTILINE)
-    assert MARKS["slow"].fullmatch(name)
+    assert MARKS["nightly"].fullmatch(name)
     assert all(pattern.search(f"pytest.mark.{marker}") for marker, pattern in MARKS.items())
-    assert not any("mark.nightly" in path.read_text(encoding="utf-8") for path in helpers)
 
 
 def test_each_marker_has_its_run_and_the_default_has_no_marker() -> None:

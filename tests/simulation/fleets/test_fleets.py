@@ -91,7 +91,7 @@ def assert_same(one: Trial, other: Trial) -> None:
 @pytest.mark.parametrize(
     ("learner", "fleet"),
     [
-        pytest.param(learner, fleet, marks=[] if learner in BY_KIND else [pytest.mark.slow])
+        pytest.param(learner, fleet, marks=[] if learner in BY_KIND else [pytest.mark.nightly])
         for learner in LEARNERS
         for fleet in sorted(HERE - {"objects"})
         if fleet != "grpc-streams" or learner in SAMPLE

@@ -424,7 +424,8 @@ class StudyHandle:
                         "timeout", f"study: expected its end within {timeout_s} s, got it open yet"
                     ) from None
                 away = connections.is_away(error) and time.monotonic() <= heard + _PATIENCE_S
-                if last is None or not away:
+                reached = last is not None or connections.is_cut_off(error)
+                if not (reached and away):
                     self._aggregator.refuse(error)
                 self._aggregator.sleep_s(_AGAIN_S)
 

@@ -158,6 +158,11 @@ def is_away(error: grpc.RpcError) -> bool:
     return isinstance(error, grpc.Call) and error.code() in away
 
 
+def is_cut_off(error: grpc.RpcError) -> bool:
+    """Return whether a call ended without an answer at an aggregator that it had reached."""
+    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.CANCELLED
+
+
 def whole_answer(ask: Callable[[], Iterable[T]], sleep_s: Callable[[float], None]) -> list[T]:
     """Return all parts of an answer; one that is cut off is asked for anew, twice at most."""
     for _ in range(_TRIES - 1):

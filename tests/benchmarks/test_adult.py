@@ -110,7 +110,7 @@ def test_on_the_real_people_every_learner_comes_near_to_scikit_learn(
         assert row["local"] > row["majority"] + 0.02
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.skipif(not ADULT.exists(), reason="the data file is not there")
 def test_a_tree_of_one_joint_table_is_better_than_one_by_levels_on_the_real_people(
     adult: ModuleType,

@@ -23,7 +23,7 @@ def test_a_row_has_the_ratio_of_every_batch(
             assert 0 < figure["lower"] <= figure["upper"] < 1.005 * figure["lower"]
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_every_family_has_a_row_at_one_nat(
     amplification: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ DRAWS = 200
 EPSILONS = ("0.5", "4")  # benchmarks/association.py has more
 
 
-NIGHTLY = pytest.mark.nightly
+SLOW = pytest.mark.slow
 
 
 def most(draws: int) -> int:
@@ -31,7 +31,7 @@ def most(draws: int) -> int:
     ("epsilon", "skew"),
     [
         ("1", 0.1),
-        *(pytest.param(*one, marks=NIGHTLY) for one in (("0.5", 0.0), ("4", 0.1), ("8", 0.0))),
+        *(pytest.param(*one, marks=SLOW) for one in (("0.5", 0.0), ("4", 0.1), ("8", 0.0))),
     ],
 )
 def test_independent_columns_are_rejected_no_more_often_than_stated(
@@ -43,7 +43,7 @@ def test_independent_columns_are_rejected_no_more_often_than_stated(
     assert row.missed <= most(DRAWS)
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_statistic_has_the_level_that_is_stated_and_not_much_less(
     association: ModuleType,
 ) -> None:
@@ -53,7 +53,7 @@ def test_the_statistic_has_the_level_that_is_stated_and_not_much_less(
     assert 20 <= row.rejected <= most(1_000)
 
 
-@pytest.mark.parametrize(("epsilon", "v"), [("1", 0.4), pytest.param("4", 0.1, marks=NIGHTLY)])
+@pytest.mark.parametrize(("epsilon", "v"), [("1", 0.4), pytest.param("4", 0.1, marks=SLOW)])
 def test_the_interval_of_v_holds_what_is_there(
     association: ModuleType, epsilon: str, v: float
 ) -> None:
@@ -63,7 +63,7 @@ def test_the_interval_of_v_holds_what_is_there(
     assert row.width < 0.2
 
 
-@NIGHTLY
+@SLOW
 def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
     """Beta is .05, and of all tests with a third of the users a tenth or more miss it."""
     cells = {name: association.Category([f"{name}{j}" for j in range(3)]) for name in "ab"}
@@ -80,7 +80,7 @@ def test_the_plan_for_an_effect_finds_it(association: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
     [
-        pytest.param("2", 6, marks=NIGHTLY),
+        pytest.param("2", 6, marks=SLOW),
         *(pytest.param(epsilon, 24, marks=pytest.mark.nightly) for epsilon in EPSILONS),
     ],
 )
@@ -96,7 +96,7 @@ def test_differences_of_groups_are_covered(
 
 @pytest.mark.parametrize(
     ("epsilon", "draws"),
-    [("4", 10), *(pytest.param(epsilon, 12, marks=pytest.mark.nightly) for epsilon in EPSILONS)],
+    [("4", 10), *(pytest.param(epsilon, 12, marks=pytest.mark.slow) for epsilon in EPSILONS)],
 )
 def test_correlations_are_covered(association: ModuleType, epsilon: str, draws: int) -> None:
     row = association.correlation_row("normal, deviation .4", 0.6, epsilon, 20_000, draws)
@@ -109,7 +109,7 @@ def test_correlations_are_covered(association: ModuleType, epsilon: str, draws: 
     [
         ("off centre, deviation .25", "4"),
         *(
-            pytest.param(name, epsilon, marks=NIGHTLY)
+            pytest.param(name, epsilon, marks=SLOW)
             for name in ("normal, deviation .4", "a number and its square", "rising, .3 missing")
             for epsilon in ("1", "8")
         ),
@@ -138,8 +138,9 @@ def test_a_correlation_is_found_as_often_as_is_stated(association: ModuleType) -
     assert abs(row.found - row.by_z) <= 6
 
 
-@NIGHTLY
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(
+    "epsilon", [pytest.param("0.5", marks=pytest.mark.nightly), pytest.param("4", marks=SLOW)]
+)
 def test_a_difference_is_found_as_often_as_is_stated(association: ModuleType, epsilon: str) -> None:
     null = association.difference_row("0", (0.5, 0.5), 1 / 3, epsilon, 50_000, 2)
     means = (0.5, 0.5 + null.detectable)

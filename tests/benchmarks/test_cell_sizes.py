@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_it_runs_and_sees_too_many_failures(
     cell_sizes: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

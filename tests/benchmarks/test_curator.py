@@ -23,7 +23,7 @@ def test_it_tells_a_call_and_a_draw(
     assert all(one.call == pytest.approx(one.draw * one.count) for one in rows)
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_program_runs(curator: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert curator.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -15,7 +15,7 @@ from tests.sources import FOLDERS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_device_alone_keeps_the_limits_of_install_and_memory() -> None:
     """The limits are those of the project: 120 MB installed, 60 MB resident at rest.

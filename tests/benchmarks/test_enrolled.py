@@ -16,7 +16,7 @@ from tests.sources import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
-    pytest.mark.nightly,
+    pytest.mark.slow,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
 ]
 

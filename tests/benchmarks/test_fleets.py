@@ -31,7 +31,7 @@ def test_durable_writes_take_time(fleets: ModuleType) -> None:
     assert 0 < latency["median"] <= latency["p99"]
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_it_runs(fleets: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert fleets.main(["--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

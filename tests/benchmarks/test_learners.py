@@ -25,7 +25,7 @@ def test_a_row_has_an_error_under_each_oracle(table_of_learners: ModuleType) -> 
     assert table_of_learners.measured("mean", ("noisy labels",))["noisy labels"] is None
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_it_prints_all_of_them(
     table_of_learners: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

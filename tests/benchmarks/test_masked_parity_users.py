@@ -241,7 +241,7 @@ def test_a_broken_claim_is_an_exit_code(
     assert "NO" in capsys.readouterr().out
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_sampler_keeps_the_claim(
     program: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from askance_aggregator.learners import find, learners
 from askance_aggregator.learners.assessments import assess
 from askance_simulation.populations import Population
+from tests.kinds import BY_KIND
 
 PROMISED = {"conjunctions", "decision-lists", "disjunctions", "literal-conjunctions"}
 """Learners that state a tolerance: more users change no answer, and fewer are refused."""
@@ -111,8 +112,13 @@ def test_principal_components_gain_by_epsilon_and_by_users(model_errors: ModuleT
     assert errors[10**5, 8] < 0.0006
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", [entry.name for entry in learners()])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in BY_KIND else pytest.mark.nightly)
+        for name in (entry.name for entry in learners())
+    ],
+)
 def test_no_error_rises_with_epsilon_or_users(
     name: str, model_errors: ModuleType, drawn_answers: ModuleType
 ) -> None:

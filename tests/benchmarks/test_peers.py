@@ -186,7 +186,7 @@ def test_a_ratio_is_to_the_fastest_peer_with_the_same_error(load: Load) -> None:
     assert (ratio.peer, ratio.protocol) == ("some", "as exact")
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_the_program_runs_without_peers(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     simulators = load("simulators")
     assert simulators.main(["--quick", "--json"]) == 0

@@ -35,7 +35,7 @@ def test_the_rows_of_a_learner_have_its_settings(
     assert [list(row["seconds"]) for row in rows] == [["1", "2"], ["1", "2"]]
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_every_learner_is_planned(
     plan_seconds: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:

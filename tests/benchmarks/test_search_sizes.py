@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_a_search_is_within_tau_at_the_plan_and_not_far_below_it(
     search_sizes: ModuleType,
 ) -> None:

@@ -66,7 +66,7 @@ def test_beta_is_kept_or_the_study_stops(people: People) -> None:
     assert sum(held.off for held, _ in runs) < TOO_MANY
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_without_the_stop_beta_would_not_be_kept(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

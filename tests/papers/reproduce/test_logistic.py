@@ -91,7 +91,7 @@ class TestWithPima:
         assert found.holds
         assert {row["data"] for row in found.rows} == {"pima"}
 
-    @pytest.mark.nightly
+    @pytest.mark.slow
     def test_an_independent_run_erred_as_much(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """All 36 figures of Figure 2: chance alone takes one in twenty past two standard errors.
 

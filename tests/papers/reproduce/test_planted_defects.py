@@ -21,10 +21,10 @@ CASES = [
 BY_PROMISE = [
     (name, defect)
     for by_name in PROMISES.values()
-    for name, all_ in by_name.items()
-    for defect in all_
+    for name, defects in by_name.items()
+    for defect in defects
 ]
-"""The cases that `promises.py` lists: one for each reproduction."""
+"""Those that `promises.py` lists: the others wait for the night."""
 # Held by the modules of their own, with more than is asked of all here.
 OWN = {"composition", "theorem-3.7", *(f"logistic-figure-{number}" for number in (1, 2, 3, 4))}
 # The axes of pictures of those whose rows all claim something.
